@@ -11,7 +11,7 @@ _QUERY = """\
 import duckdb; from deltalake import DeltaTable; \
 orders = DeltaTable("{path}").to_pyarrow_table(); \
 print(duckdb.sql("SELECT * EXCLUDE (_cdc_scope, _cdc_pos, _cdc_state, _cdc_incomplete, _cdc_deleted_at) \
-FROM orders WHERE _cdc_deleted_at IS NULL ORDER BY _cdc_updated_at DESC LIMIT 5"))"""
+FROM orders ORDER BY _cdc_updated_at DESC LIMIT 5"))"""
 
 
 class PastedCommand(NamedTuple):

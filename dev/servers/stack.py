@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy
 import pyarrow
-import pyarrow.compute
 import yaml
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -309,14 +308,11 @@ class Stack:
         return {(tp.topic, tp.partition): max(tp.offset, 0) for tp in answer}
 
     def rows(self, table: str) -> list[dict[str, Any]]:
-        """Return the rows in a lakehouse table, without our own columns and without deleted rows. The result is empty
-        until the table exists.
-        """
+        """Return the rows in a lakehouse table, without our own columns. The result is empty until the table exists."""
         try:
             found = DeltaTable(str(self.warehouse / Path(*table.split(".")))).to_pyarrow_table()
         except TableNotFoundError:
             return []
-        found = found.filter(pyarrow.compute.is_null(found.column("_cdc_deleted_at")))
         names = [name for name in found.column_names if not name.startswith("_cdc")]
         singles = {field.name for field in found.schema if field.type == pyarrow.float32()}
         return [

@@ -68,6 +68,10 @@ class Commits:
         broken = _by_segment(rejected, segments)
         counters = TableCounters()
         try:
+            if isinstance(self.table, MirrorTable) and self.refused_by_spark is None:
+                self.table.keep_deleted_rows(apart=not self.rules.soft_deletes)
+                if self.table.orders:
+                    return NeedsSpark(tuple(self.table.orders), more=True), counters
             for number, segment in enumerate(segments):
                 if done is not None and done >= self._marker(number).version:
                     counters += TableCounters(skipped=1)

@@ -157,8 +157,8 @@ class TablesSettings(_Section):
     )
     deletes: Literal["hard", "soft"] = Field(
         default="hard",
-        description="How mirrors store deleted rows. With `hard`, they have NULL values until they are removed "
-        "later. With `soft`, they keep their values and are never removed.",
+        description="Whether deleted rows leave their mirror (`hard`), or stay there with their values and with "
+        "`_cdc_deleted_at` set (`soft`).",
     )
     changes: dict[ShapeChange, Policy] = Field(
         default_factory=dict,

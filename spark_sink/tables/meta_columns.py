@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from spark_sink.schema.table_spec import Mode
 
-# The sink's own columns in every table. A row with DELETED_AT was deleted at the source, and is only kept as a
-# tombstone.
+# The sink's own columns in every table. A row with DELETED_AT was deleted at the source. It is only in the table if the
+# table keeps deleted rows.
 SCOPE, POS, STATE = "_cdc_scope", "_cdc_pos", "_cdc_state"
 INCOMPLETE, DELETED_AT = "_cdc_incomplete", "_cdc_deleted_at"
 COMMIT_TS, UPDATED_AT = "_cdc_commit_ts", "_cdc_updated_at"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -17,6 +19,8 @@ from spark_sink.model.row import (
 )
 from spark_sink.schema.column_types import arrow_type
 from spark_sink.schema.evolution import TableShape
+from spark_sink.tables.changes import Marker, TableChanges
+from spark_sink.tables.deleted_rows import REMEMBERED, DeletedRows
 from spark_sink.tables.meta_columns import (
     COMMIT_TS,
     DELETED_AT,
@@ -31,17 +35,63 @@ _MEMORY = msgspec.json.Decoder(Memory)
 
 
 class MirrorReader:
-    """The reading half of a mirror. Each format implements `floors`, and `_scan`, which returns columns of the rows."""
+    """The reading half of a mirror. Each format implements `floors`, and `_scan`, which returns columns of the rows in
+    the table. The other methods also find the deleted rows that are remembered next to the table.
+    """
 
     shape: TableShape
+    deleted_rows: DeletedRows
 
     @property
     def floors(self) -> Mapping[str, str]:
         raise NotImplementedError
 
     def _scan(self, names: Sequence[str], reach: Reach | None = None) -> Iterator[pa.RecordBatch]:
-        """Return these columns for all rows within `reach`, and possibly for other rows."""
+        """Return these columns for all rows of the table within `reach`, and possibly for other rows."""
         raise NotImplementedError
+
+    def write(self, changes: TableChanges, *markers: Marker) -> None:
+        raise NotImplementedError
+
+    def _remove_deleted_rows(self, marker: Marker) -> None:
+        """Remove the deleted rows from the table."""
+        raise NotImplementedError
+
+    def keep_deleted_rows(self, *, apart: bool) -> None:
+        if apart and not self.deleted_rows.are_apart:
+            self._move_out()
+        elif not apart and self.deleted_rows.are_apart:
+            self._move_back()
+
+    def forget(self, before: int) -> None:
+        self.deleted_rows.forget(before)
+
+    def _move_out(self) -> None:
+        names = [*self.shape.key, *(name for name in REMEMBERED if name not in self._lacking)]
+        found = [batch.filter(pc.is_valid(batch.column(DELETED_AT))) for batch in self._scan(names)]
+        deleted = pa.Table.from_batches([batch for batch in found if batch.num_rows] or found[:1]) if found else None
+        if deleted is None or not deleted.num_rows:
+            self.deleted_rows.begin(apart=True)  # named by the next commit
+            return
+        for marker in self.deleted_rows.remember(deleted, self.floors):
+            self._remove_deleted_rows(marker)
+
+    def _move_back(self) -> None:
+        names = [*self.shape.types, *(name for name in REMEMBERED if name not in self._lacking)]
+        deleted = self.deleted_rows.find(names, self.floors)
+        present = self.written()
+        keys = zip(*(deleted.column(name).to_pylist() for name in self.shape.key), strict=True)
+        deleted = deleted.filter(pa.array([key not in present for key in keys], pa.bool_()))
+        self.deleted_rows.begin(apart=False)
+        if deleted.num_rows:
+            self.write(TableChanges(deleted, {}, inserts_only=True, at=time.time_ns() // 1000))
+
+    def _remembered(self, rows: pa.Table) -> tuple[bool, tuple[Marker, ...]]:
+        """Remember those of the written rows that are deleted, if they are kept apart. Return whether there are any,
+        and the markers for the commit that removes them from the table.
+        """
+        deleted = rows.filter(pc.is_valid(rows.column(DELETED_AT))) if self.deleted_rows.are_apart else rows.slice(0, 0)
+        return bool(deleted.num_rows), self.deleted_rows.remember(deleted, self.floors)
 
     def marks(self, keys: Collection[Key]) -> dict[Key, RowMark]:
         found = self._stored(keys, (*MARK_COLUMNS, *({COMMIT_TS} - self._lacking)))
@@ -60,7 +110,11 @@ class MirrorReader:
                 batch = batch.filter(pc.is_in(batch.column(name), values))
             found.append(batch)
         schema = pa.schema([(n, arrow_type({**self.shape.types, **MARK_COLUMNS}[n])) for n in names])
-        return pa.Table.from_batches(found, None if found else schema)
+        present = pa.Table.from_batches(found, None if found else schema)
+        deleted = self.deleted_rows.find(names, self.floors, reach)
+        if not deleted.num_rows:
+            return present
+        return self.deleted_rows.first_of_each_key(pa.concat_tables([present.cast(schema), deleted]))
 
     def rows(self, keys: Collection[Key]) -> dict[Key, dict[str, object]]:
         names = tuple(self.shape.types)
@@ -68,7 +122,8 @@ class MirrorReader:
 
     def max_positions(self) -> dict[str, str]:
         reached: dict[str, str] = {}
-        for batch in self._scan([SCOPE, POS, STATE]):
+        columns = [SCOPE, POS, STATE]
+        for batch in chain(self.deleted_rows.find(columns, self.floors).to_batches(), self._scan(columns)):
             greatest = pa.table(batch).group_by(SCOPE).aggregate([(POS, "max")])
             states = {state for state in batch.column(STATE).to_pylist() if state is not None}
             seen = [pair for state in states for pair in _memory(state).seen.items()]
@@ -106,7 +161,9 @@ class MirrorReader:
         return {column.name for column in self.shape.lacks}
 
     def _stored(self, keys: Collection[Key], names: Sequence[str]) -> Iterator[tuple[Key, tuple[Any, ...]]]:
-        """Return these columns for all rows that are stored."""
+        """Return these columns for all rows that are stored. A row in the table comes after a deleted row with the same
+        key.
+        """
         if not keys:
             return
         wanted = keys if isinstance(keys, set) else set(keys)
@@ -115,13 +172,19 @@ class MirrorReader:
             name: pa.array({key[i] for key in wanted}, arrow_type(self.shape.types[name]))
             for i, name in enumerate(self.shape.key)
         }
-        for batch in self._scan(columns, reach_of(wanted, self.shape.key)):
+        reach = reach_of(wanted, self.shape.key)
+        deleted = self.deleted_rows.find(columns, self.floors, reach).to_batches()
+        for batch in chain(deleted, self._scan(columns, reach)):
             for name in self.shape.key:
                 batch = batch.filter(pc.is_in(batch.column(name), values[name]))
             stored = {name: _told(name, batch.column(name)).to_pylist() for name in columns}
             found = zip(*(stored[name] for name in self.shape.key), strict=True)
             rest = zip(*(stored[name] for name in names), strict=True)
             yield from ((key, row) for key, row in zip(found, rest, strict=True) if key in wanted)
+
+
+def without_deleted(rows: pa.Table) -> pa.Table:
+    return rows.filter(pc.is_null(rows.column(DELETED_AT)))
 
 
 def _memory(state: object) -> Memory:

@@ -87,8 +87,13 @@ class MirrorTable(OpenTable, Protocol):
     def soft_delete_below_floor(self, deletion: Deletion, marker: Marker) -> bool:
         """Mark the rows at or below the floors as deleted, and keep their values."""
 
+    def keep_deleted_rows(self, *, apart: bool) -> None:
+        """Set whether deleted rows are kept in the table, or apart from it. If the table keeps them in the other place,
+        move them, with one commit. `marks`, `rows` and `max_positions` find them in both places.
+        """
+
     def forget(self, before: int) -> None:
-        """Drop the tombstones for rows that were deleted before a time (microseconds, UTC)."""
+        """With the next write, drop the rows that are kept apart and were deleted before a time (microseconds, UTC)."""
 
 
 @runtime_checkable

@@ -26,6 +26,7 @@ class Merge(Struct, frozen=True, tag=True):
         inserts_only: none of the rows is stored in the table `version` that the worker has read.
         at: the new UPDATED_AT for all rows. It is not in the file, because the file must have the same content if
             another process stages it.
+        deletes: remove the rows with DELETED_AT from the table, instead of writing them.
         summary: additional commit metadata, if the format supports it.
     """
 
@@ -38,6 +39,7 @@ class Merge(Struct, frozen=True, tag=True):
     version: int
     marker: Marker | None
     at: int | None = None
+    deletes: bool = False
     summary: dict[str, str] = {}
     values: dict[str, tuple[str | int, ...]] = {}
     others: tuple[Marker, ...] = ()
@@ -64,10 +66,10 @@ class Retire(Struct, frozen=True, tag=True):
     marker: Marker
 
 
-class Forget(Struct, frozen=True, tag=True):
-    """Drop the tombstones for rows that were deleted before a time (microseconds, UTC)."""
+class RemoveDeleted(Struct, frozen=True, tag=True):
+    """Remove all deleted rows from the table, because they are remembered elsewhere from now on."""
 
-    before: int
+    marker: Marker
 
 
 class SetProperties(Struct, frozen=True, tag=True):
@@ -88,7 +90,7 @@ class CloseVersions(Struct, frozen=True, tag=True):
     marker: Marker
 
 
-Order = Merge | RaiseFloors | Clear | Retire | Forget | SetProperties | CloseVersions
+Order = Merge | RaiseFloors | Clear | Retire | RemoveDeleted | SetProperties | CloseVersions
 
 # The prefix for flags in a staged file.
 WRITTEN = "_cdc_written_"

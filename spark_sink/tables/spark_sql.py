@@ -39,8 +39,11 @@ def merge_statement(table: str, staged: DataFrame, order: Merge) -> str:
     names = ", ".join(f"`{name}`" for name in columns)
     values = ", ".join(f"s.`{name}`" for name in columns)
     # The conditions contain no positions, because the fold has already compared the positions.
-    matched = f"WHEN MATCHED THEN UPDATE SET {updates}"
-    missing = f"WHEN NOT MATCHED THEN INSERT ({names}) VALUES ({values})"  # noqa: S608 - quoted
+    matched, live = f"WHEN MATCHED THEN UPDATE SET {updates}", ""
+    if order.deletes:
+        matched = f"WHEN MATCHED AND s.{DELETED_AT} IS NOT NULL THEN DELETE {matched}"
+        live = f" AND s.{DELETED_AT} IS NULL"
+    missing = f"WHEN NOT MATCHED{live} THEN INSERT ({names}) VALUES ({values})"  # noqa: S608 - quoted
     return f"MERGE INTO {table} AS t USING {_STAGED} AS s ON {' AND '.join(same)} {matched} {missing}"
 
 

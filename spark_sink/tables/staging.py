@@ -20,6 +20,7 @@ from deltalake.fs import DeltaStorageHandler
 
 from spark_sink.schema.table_naming import RESERVED
 from spark_sink.tables.changes import Deletion, Marker, TableChanges
+from spark_sink.tables.deleted_rows import DeletedRows
 from spark_sink.tables.meta_columns import (
     DELETED_AT,
     META_COLUMNS,
@@ -27,9 +28,9 @@ from spark_sink.tables.meta_columns import (
     SCOPE,
     UPDATED_AT,
 )
-from spark_sink.tables.mirror_reader import MirrorReader
+from spark_sink.tables.mirror_reader import MirrorReader, without_deleted
 from spark_sink.tables.reach import Bounds, Reach, Values, bounds_of, reach_of
-from spark_sink.tables.spark_operations import WRITTEN, Clear, Forget, Merge, Order, RaiseFloors, Retire
+from spark_sink.tables.spark_operations import WRITTEN, Clear, Merge, Order, RaiseFloors, RemoveDeleted, Retire
 
 
 @dataclass(frozen=True)
@@ -70,12 +71,13 @@ class OrderingMirror(MirrorReader):
 
     orders: Sequence[Order]
 
-    def __init__(self, name: str, version: int, staging: Staging) -> None:
+    def __init__(self, name: str, version: int, staging: Staging, deleted_rows: DeletedRows) -> None:
         self._ordered: list[Order] = []
         self.orders = self._ordered
         self._name = name
         self._version = version
         self._staging = staging
+        self.deleted_rows = deleted_rows
         self._raised: Mapping[str, str] | None = None
 
     @property
@@ -90,12 +92,16 @@ class OrderingMirror(MirrorReader):
 
     def write(self, changes: TableChanges, *markers: Marker) -> None:
         lacking = self._lacking
+        deletes, remembered = self._remembered(changes.rows)
+        markers += remembered
         staged = rows = changes.rows.drop_columns([name for name in changes.rows.column_names if name in lacking])
         for name, flags in changes.kept.items():
             staged = staged.append_column(WRITTEN + name, flags)
+        if deletes and changes.inserts_only:
+            staged = without_deleted(staged)
         types = {**self.shape.types, **META_COLUMNS}
         keys = set(zip(*(staged.column(name).to_pylist() for name in self.shape.key), strict=True))
-        reach = reach_of(keys, self.shape.key)
+        reach = reach_of(keys, self.shape.key) if keys else {}
         self._ordered.append(
             Merge(
                 path=self._staging.put(self._name, staged),
@@ -105,6 +111,7 @@ class OrderingMirror(MirrorReader):
                 bounds=dict(self._bounds(reach)),
                 values=self._values(reach),
                 inserts_only=changes.inserts_only,
+                deletes=deletes,
                 version=self._version,
                 marker=markers[0] if markers else None,
                 others=tuple(filter(self._lacks, markers[1:])),
@@ -138,8 +145,8 @@ class OrderingMirror(MirrorReader):
             self._ordered.append(Retire(dict(self.floors), deletion, marker))
         return met
 
-    def forget(self, before: int) -> None:
-        self._ordered.append(Forget(before))
+    def _remove_deleted_rows(self, marker: Marker) -> None:
+        self._ordered.append(RemoveDeleted(marker))
 
     def _bounds(self, reach: Reach) -> Bounds:
         return bounds_of(reach, self.shape.types)

@@ -187,9 +187,10 @@ class Lake:
         return str(self.warehouse.joinpath(*table.split(".")))
 
     def rows(self, table: str = "shop_sales.orders") -> list[dict[str, Any]]:
-        """Return the table without our own columns and deleted rows, ordered by its first column."""
+        """Return the table as its readers see it, without our own columns and ordered by its first column."""
         read = self.stored(table)
-        read = read.filter(pc.is_null(read.column("_cdc_deleted_at")))
+        if self.rules.soft_deletes:
+            read = read.filter(pc.is_null(read.column("_cdc_deleted_at")))
         plain = read.drop_columns([name for name in read.column_names if name.startswith("_cdc_")])
         return sorted(plain.to_pylist(), key=lambda row: str(next(iter(row.values()))))
 

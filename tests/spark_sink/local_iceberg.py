@@ -49,11 +49,11 @@ from spark_sink.tables.spark_operations import (
     WRITTEN,
     Clear,
     CloseVersions,
-    Forget,
     Merge,
     Order,
     OrderRunner,
     RaiseFloors,
+    RemoveDeleted,
     Retire,
     SetProperties,
 )
@@ -172,9 +172,8 @@ class LocalWriter:
                 change([marker], lambda row: row | ended if _is_under(row, floors) and not row[DELETED_AT] else row)
             case CloseVersions(floors, at, marker):
                 change([marker], lambda row: row | _end(row, floors, at) if _is_under(row, floors) else row)
-            case Forget(before):
-                limit = _time(before)
-                change([], lambda row: None if row[DELETED_AT] and row[DELETED_AT] < limit else row)
+            case RemoveDeleted(marker):
+                change([marker], lambda row: None if row[DELETED_AT] else row)
 
     def _merge(self, table: Table, order: Merge) -> None:
         staging = self._tables.staging
@@ -187,7 +186,11 @@ class LocalWriter:
             return
         rows = {tuple(row[name] for name in order.key): row for row in table.scan().to_arrow().to_pylist()}
         for new in staged:
-            old = rows.setdefault(tuple(new[name] for name in order.key), {})
+            key = tuple(new[name] for name in order.key)
+            if order.deletes and new[DELETED_AT]:
+                rows.pop(key, None)
+                continue
+            old = rows.setdefault(key, {})
             old |= {name: value for name, value in new.items() if new.get(WRITTEN + name, True)}
         _commit(table, [*rows.values()], markers, order.summary)
 

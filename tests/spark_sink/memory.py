@@ -122,6 +122,9 @@ class MemoryTable:
         self.markers += [marker] if met else []
         return bool(met)
 
+    def keep_deleted_rows(self, *, apart: bool) -> None:
+        """Do nothing, because nobody reads the table without the deleted rows."""
+
     def forget(self, before: int) -> None:
         self.forgotten.append(before)
 

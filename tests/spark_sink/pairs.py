@@ -55,7 +55,7 @@ def stored(lake: MergingLake, table: str) -> list[dict[str, Any]]:
 
 def present(lake: MergingLake, table: str) -> dict[Any, dict[str, Any]]:
     """Return what Spark reads: rows by key, without deleted rows, our columns and NULLs."""
-    read = lake.read(f"shop_sales.{table}").where("_cdc_deleted_at IS NULL")
+    read = lake.read(f"shop_sales.{table}")
     rows = [row.asDict() for row in read.collect()]
     plain = [{k: v for k, v in row.items() if v is not None and not k.startswith("_cdc_")} for row in rows]
     return {row.pop("id"): row for row in plain}

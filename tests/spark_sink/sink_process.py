@@ -95,14 +95,14 @@ class Sink:
         return sorted((row["id"], row["name"]) for row in self.present(table))
 
     def present(self, table: str) -> list[dict[str, Any]]:
-        """Return the rows of a table of either format without deleted rows, or none if the table does not exist."""
+        """Return the rows of a table of either format, or none if the table does not exist."""
         folder = Path(self.warehouse, *table.split("."))
         try:
             iceberg = is_iceberg(folder)
             found = StaticTable.from_metadata(str(folder)).scan().to_arrow() if iceberg else self._delta(table)
         except TableNotFoundError:
             return []
-        return [row for row in found.to_pylist() if row["_cdc_deleted_at"] is None]
+        return list(found.to_pylist())
 
     def _delta(self, table: str) -> pa.Table:
         return self.table(table).to_pyarrow_table()

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from cdc_core.envelope import ChangeEvent
@@ -58,7 +57,6 @@ class Source:
 def rows(lake: Lake, table: str) -> list[tuple[Any, ...]]:
     """Return the values of each row without the key, and whether it is incomplete, by key."""
     read = DeltaTable(lake.path(table)).to_pyarrow_table()
-    read = read.filter(pc.is_null(read.column("_cdc_deleted_at")))
     names = [name for name in read.column_names if not name.startswith("_cdc_")]
     listed = sorted(read.to_pylist(), key=lambda row: int(row[names[0]]))
     return [(*(row[name] for name in names[1:]), row["_cdc_incomplete"]) for row in listed]

@@ -8,9 +8,12 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
+from spark_sink.schema.engine_choice import Choice
+from spark_sink.schema.evolution import TableShape
 from spark_sink.tables.changes import Deletion, Marker, TableChanges
+from spark_sink.tables.deleted_rows import DeletedRows
 from spark_sink.tables.delta.files import near
 from spark_sink.tables.delta.open_table import (
     DeltaOpened,
@@ -28,7 +31,7 @@ from spark_sink.tables.meta_columns import (
     STATE,
     UPDATED_AT,
 )
-from spark_sink.tables.mirror_reader import MirrorReader
+from spark_sink.tables.mirror_reader import MirrorReader, without_deleted
 from spark_sink.tables.reach import Reach
 from spark_sink.tables.spark_operations import WRITTEN, merged
 from spark_sink.tables.table_properties import FLOORS_PROPERTY
@@ -37,18 +40,19 @@ from spark_sink.tables.table_properties import FLOORS_PROPERTY
 class DeltaMirror(MirrorReader, DeltaOpened):
     """A table that mirrors one source table."""
 
+    def __init__(self, table: DeltaTable, shape: TableShape, choice: Choice, deleted_rows: DeletedRows) -> None:
+        super().__init__(table, shape, choice)
+        self.deleted_rows = deleted_rows
+
     @property
     def floors(self) -> Mapping[str, str]:
         return floors_of(self._table)
 
     def write(self, changes: TableChanges, *markers: Marker) -> None:
-        source = self._writable(changes)
+        source, deleted, remembered = self._writable(changes), *self._remembered(changes.rows)
+        markers += remembered
         if changes.inserts_only:
-            # Use the schema mode `merge`, so that columns that someone else added are NULL in new rows.
-            with committing(self._table, *markers):
-                write_deltalake(
-                    self._table, source, mode="append", schema_mode="merge", commit_properties=commit(*markers)
-                )
+            self._append(without_deleted(source) if deleted else source, markers)
             return
         names = source.column_names
         for name, written in changes.kept.items():
@@ -64,10 +68,25 @@ class DeltaMirror(MirrorReader, DeltaOpened):
             streamed_exec=False,
             commit_properties=commit(*markers),
         )
+        present = None
+        if deleted:
+            merge, present = merge.when_matched_delete(f"s.`{DELETED_AT}` IS NOT NULL"), f"s.`{DELETED_AT}` IS NULL"
+        before = self._table.version()
         # The conditions contain no positions, because the fold has already compared the positions, and the commit fails
         # if another writer has changed the table.
         with committing(self._table, *markers):
-            merge.when_matched_update(updates).when_not_matched_insert(written).execute()
+            merge.when_matched_update(updates).when_not_matched_insert(written, present).execute()
+        if self._table.version() == before:  # none of the deleted rows was in the table
+            self._append(source.select(names).slice(0, 0), markers)
+
+    def _append(self, rows: pa.Table, markers: Sequence[Marker]) -> None:
+        # Use the schema mode `merge`, so that columns that someone else added are NULL in new rows.
+        with committing(self._table, *markers):
+            write_deltalake(self._table, rows, mode="append", schema_mode="merge", commit_properties=commit(*markers))
+
+    def _remove_deleted_rows(self, marker: Marker) -> None:
+        with committing(self._table, marker):
+            self._table.delete(f"`{DELETED_AT}` IS NOT NULL", commit_properties=commit(marker))
 
     def _writable(self, changes: TableChanges) -> pa.Table:
         rows, lacking = changes.rows, self._lacking
@@ -102,10 +121,6 @@ class DeltaMirror(MirrorReader, DeltaOpened):
     def _under_floors(self) -> str:
         under = (f"(`{SCOPE}` = {literal(s)} AND `{POS}` <= {literal(p)})" for s, p in self.floors.items())
         return " OR ".join(under)
-
-    def forget(self, before: int) -> None:
-        with committing(self._table):
-            self._table.delete(f"`{DELETED_AT}` < {_instant(before)}")
 
     def _scan(self, names: Sequence[str], reach: Reach | None = None) -> Iterator[pa.RecordBatch]:
         files = self._table.to_pyarrow_dataset() if reach is None else near(self._table, self.shape, reach)

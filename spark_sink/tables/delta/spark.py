@@ -21,13 +21,13 @@ from spark_sink.tables.meta_columns import (
 )
 from spark_sink.tables.spark_operations import (
     Clear,
-    Forget,
     Merge,
     Order,
     RaiseFloors,
+    RemoveDeleted,
     Retire,
 )
-from spark_sink.tables.spark_sql import instant, listed, literal, merge_statement, retirement, staged_rows
+from spark_sink.tables.spark_sql import listed, literal, merge_statement, retirement, staged_rows
 from spark_sink.tables.spark_writer import SparkTable
 from spark_sink.tables.staging import Staging
 from spark_sink.tables.table_properties import FLOORS_PROPERTY
@@ -85,13 +85,16 @@ class _Table:
                 where = f"{DELETED_AT} IS NULL AND ({_under(floors)})"
                 with self._marked(marker):
                     self._session.sql(f"UPDATE {self._quoted} SET {retirement(deletion)} WHERE {where}")  # noqa: S608 - literals
-            case Forget(before):
-                self._delete(f"{DELETED_AT} < {instant(before)}")
+            case RemoveDeleted(marker):
+                with self._marked(marker):
+                    self._delete(f"{DELETED_AT} IS NOT NULL")
 
     def _delete(self, condition: str) -> None:
         self._session.sql(f"DELETE FROM {self._quoted} WHERE {condition}")  # noqa: S608 - quoted, and made of literals
 
     def _merge(self, order: Merge) -> None:
+        if order.marker is not None and self._has(order.marker):
+            return
         for other in order.others:  # Spark puts only one marker into a commit
             self._append(self._session.read.format("delta").load(self._path).limit(0), other)
         staged = staged_rows(self._session, self._staging, order)
@@ -100,6 +103,10 @@ class _Table:
             return
         with self._marked(order.marker):
             self._session.sql(merge_statement(self._quoted, staged, order))
+
+    def _has(self, marker: Marker) -> bool:
+        done = DeltaTable(self._path).transaction_version(marker.app)
+        return done is not None and done >= marker.version
 
     def _append(self, rows: DataFrame, marker: Marker | None) -> None:
         options = {} if marker is None else {"txnAppId": marker.app, "txnVersion": str(marker.version)}

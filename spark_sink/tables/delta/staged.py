@@ -12,6 +12,7 @@ from deltalake import DeltaTable
 from spark_sink.schema.column_types import arrow_type
 from spark_sink.schema.engine_choice import Choice
 from spark_sink.schema.evolution import TableShape
+from spark_sink.tables.deleted_rows import DeletedRows, marker_app
 from spark_sink.tables.delta.files import by_file, by_query
 from spark_sink.tables.delta.open_table import DeltaOpened, floors_of
 from spark_sink.tables.meta_columns import META_COLUMNS
@@ -26,7 +27,8 @@ class StagedMirror(OrderingMirror, DeltaOpened):
         self, table: DeltaTable, shape: TableShape, choice: Choice, name: str, staging: Staging, *, by_file: bool
     ) -> None:
         DeltaOpened.__init__(self, table, shape, choice)
-        OrderingMirror.__init__(self, name, table.version(), staging)
+        deleted_rows = DeletedRows(staging.warehouse, name, shape, table.transaction_version(marker_app(shape)))
+        OrderingMirror.__init__(self, name, table.version(), staging, deleted_rows)
         self._by_file = by_file
 
     def applied(self, app: str) -> int | None:

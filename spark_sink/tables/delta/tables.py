@@ -15,6 +15,7 @@ from spark_sink.schema.engine_choice import BY_FILE, Engine, EngineRules, choose
 from spark_sink.schema.evolution import TableShape
 from spark_sink.schema.table_spec import Mode
 from spark_sink.tables.changes import Marker
+from spark_sink.tables.deleted_rows import DeletedRows, marker_app
 from spark_sink.tables.delta.history import DeltaHistory
 from spark_sink.tables.delta.log import DeltaLog
 from spark_sink.tables.delta.mirror import DeltaMirror
@@ -82,7 +83,8 @@ class DeltaTables:
         if shape.mode == Mode.HISTORY:
             return DeltaHistory(opened, shape, choice)
         if choice.engine is Engine.FUSED:
-            return DeltaMirror(opened, shape, choice)
+            generation = opened.transaction_version(marker_app(shape))
+            return DeltaMirror(opened, shape, choice, DeletedRows(self.warehouse, name, shape, generation))
         by_file = bool(has & BY_FILE)
         if by_file and opened.metadata().partition_columns:
             raise Refused(

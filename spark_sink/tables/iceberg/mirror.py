@@ -10,6 +10,7 @@ from pyiceberg.table import Table
 
 from spark_sink.schema.engine_choice import Choice
 from spark_sink.schema.evolution import TableShape
+from spark_sink.tables.deleted_rows import DeletedRows, marker_app
 from spark_sink.tables.iceberg.open_table import IcebergOpened, near, version_of
 from spark_sink.tables.reach import Reach, Values, values_of
 from spark_sink.tables.staging import OrderingMirror, Staging
@@ -29,7 +30,9 @@ class IcebergMirror(OrderingMirror, IcebergOpened):
         snapshot: int | None = None,
     ) -> None:
         IcebergOpened.__init__(self, table, shape, choice, snapshot)
-        OrderingMirror.__init__(self, name, version_of(table.metadata), staging)
+        generation = self.applied(marker_app(shape))
+        deleted_rows = DeletedRows(staging.warehouse, name, shape, generation)
+        OrderingMirror.__init__(self, name, version_of(table.metadata), staging, deleted_rows)
 
     def applied(self, app: str) -> int | None:
         return IcebergOpened.applied(self, app)

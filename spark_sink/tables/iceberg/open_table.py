@@ -79,21 +79,22 @@ def shape_of(metadata: TableMetadata) -> TableShape:
     return shape_from(metadata.properties, types_of(metadata))
 
 
-def ancestors(metadata: TableMetadata) -> Iterator[Snapshot]:
-    """Return the newest snapshot, and all of its ancestors that still exist."""
-    snapshot = metadata.current_snapshot()
+def ancestors(metadata: TableMetadata, of: int | None = None) -> Iterator[Snapshot]:
+    """Return a snapshot, and all of its ancestors that still exist; by default, start with the newest snapshot."""
+    snapshot = metadata.current_snapshot() if of is None else metadata.snapshot_by_id(of)
     while snapshot is not None:
         yield snapshot
         parent = snapshot.parent_snapshot_id
         snapshot = None if parent is None else metadata.snapshot_by_id(parent)
 
 
-def markers_of(metadata: TableMetadata) -> dict[str, int]:
-    """Return the greatest version per app. The newest snapshot with markers has all markers. It can be followed by
-    snapshots without markers, such as those from a compaction. If no snapshot has markers, use the copy, which can lack
-    the newest markers.
+def markers_of(metadata: TableMetadata, snapshot: int | None = None) -> dict[str, int]:
+    """Return the greatest version per app, by default in the newest snapshot.
+
+    The newest snapshot with markers has all markers. It can be followed by snapshots without markers, such as those
+    from a compaction. If no snapshot has markers, use the copy, which can lack the newest markers.
     """
-    told = summary_property(metadata, MARKERS_PROPERTY)
+    told = summary_property(metadata, MARKERS_PROPERTY, snapshot)
     found: dict[str, int] = _copied_markers(metadata) if told is None else json.loads(told)
     return found
 
@@ -132,9 +133,9 @@ def commit_properties(
     return {MARKERS_PROPERTY: json.dumps({**stored, **fresh}), **summary}
 
 
-def summary_property(metadata: TableMetadata, name: str) -> str | None:
-    """Return the newest value for a snapshot property."""
-    summaries = (snapshot.summary for snapshot in ancestors(metadata))
+def summary_property(metadata: TableMetadata, name: str, snapshot: int | None = None) -> str | None:
+    """Return the newest value for a snapshot property, as of a snapshot; by default, as of the newest one."""
+    summaries = (one.summary for one in ancestors(metadata, snapshot))
     return next((found for one in summaries if one is not None and (found := one.get(name)) is not None), None)
 
 
@@ -158,7 +159,7 @@ class IcebergOpened:
         return version_of(self._table.metadata)
 
     def applied(self, app: str) -> int | None:
-        return markers_of(self._table.metadata).get(app)
+        return markers_of(self._table.metadata, self._snapshot).get(app)
 
     def follows(self, seen: LastSeen) -> bool:
         metadata = self._table.metadata

@@ -23,10 +23,10 @@ from spark_sink.tables.meta_columns import CURRENT, DELETED_AT, END_OP, END_POS,
 from spark_sink.tables.spark_operations import (
     Clear,
     CloseVersions,
-    Forget,
     Merge,
     Order,
     RaiseFloors,
+    RemoveDeleted,
     Retire,
     SetProperties,
 )
@@ -103,8 +103,8 @@ class _Table:
                 ends = {END_OP: "'t'", END_SCOPE: f"t.{SCOPE}", END_POS: "f.pos", END_TS: instant(at), CURRENT: "false"}
                 ended = ", ".join(f"t.{name} = {value}" for name, value in ends.items())
                 self._run(f"{self._under(floors)} AND t.{CURRENT} WHEN MATCHED THEN UPDATE SET {ended}", marker)
-            case Forget(before):
-                self._run(f"DELETE FROM {self._quoted} WHERE {DELETED_AT} < {instant(before)}")  # noqa: S608 - quoted
+            case RemoveDeleted(marker):
+                self._run(f"DELETE FROM {self._quoted} WHERE {DELETED_AT} IS NOT NULL", marker)  # noqa: S608 - quoted
 
     def _set(self, properties: Mapping[str, str]) -> None:
         self._session.sql(f"ALTER TABLE {self._quoted} SET TBLPROPERTIES ({listed(properties)})")

@@ -41,6 +41,7 @@ POINTS: Mapping[str, Point] = {
         Point("after a table is created", "driver", f"{_DDL}.create"),
         Point("after columns are added", "driver", f"{_DDL}.add_columns"),
         Point("folded", "worker", "spark_sink.apply.table_commits:fold_into_changes"),
+        Point("deleted rows remembered", "worker", "spark_sink.tables.deleted_rows:DeletedRows._put"),
         Point("before a commit", "worker", f"{_MIRROR}.write", before=True),
         Point("after a commit", "worker", f"{_MIRROR}.write"),
         Point("after floors are raised", "worker", f"{_MIRROR}.raise_floors"),

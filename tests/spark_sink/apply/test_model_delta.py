@@ -73,8 +73,7 @@ def _right(lake: Lake, made: History) -> bool:
     name = f"shop_sales.{made.table}"
     if not lake.tables.exists(name):
         return not rows
-    stored: list[dict[str, Any]] = lake.stored(name).to_pylist()
-    present = [row for row in stored if row["_cdc_deleted_at"] is None]
+    present: list[dict[str, Any]] = lake.stored(name).to_pylist()
     flagged = {row["id"] for row in present if row["_cdc_incomplete"]}
     found = {row["id"]: {name: row[name] for name in COLUMNS} for row in present}
     if not made.sure:

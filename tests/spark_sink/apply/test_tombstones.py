@@ -1,11 +1,17 @@
-"""Tombstones of deleted rows in real tables: a record with a wrong date must not remove them."""
+"""Deleted rows of real tables: they are remembered outside the table, for some days, whatever fails in between."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import msgspec
+import pytest
 
 from cdc_core.envelope import ChangeEvent
 from spark_sink.apply.table_commits import DAY
+from spark_sink.tables.delta import mirror
+from spark_sink.tables.formats import FormatMaintenance
 from tests.spark_sink.changes import change, schema_of
 from tests.spark_sink.lake import Lake
 
@@ -23,6 +29,92 @@ def test_a_record_far_ahead_brings_no_deleted_row_back(lake_of_format: Lake) -> 
     lake.apply(2, [_on(FAR_AHEAD, change("c", {"id": 2}, {"name": "b"}, pos=3, schema=SCHEMA))])
     lake.apply(3, [insert])
     assert [{"id": 2, "name": "b"}] == lake.rows()
+
+
+def _inserts(*ids: int) -> list[ChangeEvent]:
+    return [change("c", {"id": id}, {"name": f"n{id}"}, pos=id, schema=SCHEMA) for id in ids]
+
+
+def _stored(lake: Lake) -> dict[int, str | None]:
+    """Return the names of all rows in the table, by id."""
+    return {row["id"]: row["name"] for row in lake.stored().select(["id", "name"]).to_pylist()}
+
+
+def _files(lake: Lake) -> list[Path]:
+    return sorted(lake.warehouse.glob("_cdc/deleted/shop_sales/orders/*"))
+
+
+def test_deleted_rows_change_their_place(lake_of_format: Lake) -> None:
+    """With `deletes: soft`, as in earlier releases, deleted rows are in the table. They leave it with the first event
+    under `hard`, and return under `soft`. An old event never brings one back.
+    """
+    lake = lake_of_format
+    lake.announce(SCHEMA)
+    soft, hard = replace(lake.rules, soft_deletes=True), lake.rules
+    lake.use(soft)
+    lake.apply(0, [*_inserts(1, 2, 3), change("d", {"id": 1}, pos=10, schema=SCHEMA)])
+    assert ({1: "n1", 2: "n2", 3: "n3"}, []) == (_stored(lake), _files(lake))
+    lake.use(hard)
+    lake.apply(1, [*_inserts(1), change("d", {"id": 2}, pos=11, schema=SCHEMA)])
+    assert {3: "n3"} == _stored(lake)
+    lake.apply(2, [*_inserts(1, 2), change("d", {"id": 9}, pos=12, schema=SCHEMA)])
+    assert {3: "n3"} == _stored(lake)
+    lake.use(soft)
+    lake.apply(3, [*_inserts(1, 2, 9), change("d", {"id": 3}, pos=13, schema=SCHEMA)])
+    assert {1: None, 2: None, 9: None, 3: "n3"} == _stored(lake)
+    assert [] == lake.rows()
+    lake.use(hard)
+    again = change("c", {"id": 2}, {"name": "again"}, pos=14, schema=SCHEMA)
+    lake.apply(4, [*_inserts(1, 2, 3, 9), again])
+    assert {2: "again"} == _stored(lake)
+
+
+def test_a_commit_that_fails(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file that a failed commit would have named has no effect, also if the repeated batch has other events."""
+    lake.announce(SCHEMA)
+    lake.apply(0, _inserts(1, 2, 3))
+    deletes = [change("d", {"id": id}, pos=10 + id, schema=SCHEMA) for id in (1, 2)]
+    with monkeypatch.context() as broken:
+        broken.setattr(mirror, "committing", _killed)
+        with pytest.raises(KeyboardInterrupt):
+            lake.apply(1, deletes)
+    assert ({1: "n1", 2: "n2", 3: "n3"}, 1) == (_stored(lake), len(_files(lake)))
+    lake.apply(1, deletes[:1])
+    assert ({2: "n2", 3: "n3"}, 2) == (_stored(lake), len(_files(lake)))
+    lake.apply(2, [*_inserts(1), change("u", {"id": 2}, {"name": "later"}, pos=20, full=False)])
+    assert {2: "later", 3: "n3"} == _stored(lake)
+
+
+def _killed(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_a_lost_file_parks_the_table(lake: Lake) -> None:
+    """Without its deleted rows, the table cannot tell old events from new ones. The others continue."""
+    lake.announce(SCHEMA)
+    lake.apply(0, [*_inserts(1, 2), change("d", {"id": 1}, pos=10, schema=SCHEMA)])
+    for file in _files(lake):
+        file.unlink()
+    other = change("c", {"id": 1}, {"name": "x"}, pos=1, table="customers")
+    lake.apply(1, [*_inserts(3), other])
+    assert [("TABLE_DAMAGED", 0)] == lake.parked()
+    assert {2: "n2"} == _stored(lake)
+    assert ["x"] == [row["name"] for row in lake.rows("shop_sales.customers")]
+
+
+def test_a_vacuum_removes_old_files(lake_of_format: Lake) -> None:
+    """It keeps the files that a version of the last days needs."""
+    lake = lake_of_format
+    lake.announce(SCHEMA)
+    lake.apply(0, _inserts(1, 2, 3))
+    for batch, id in enumerate((1, 2), start=1):
+        lake.apply(batch, [change("d", {"id": id}, pos=10 + id, schema=SCHEMA)])
+    assert 2 == len(_files(lake))
+    for days, left in ((1.0, 2), (0.0, 1)):
+        FormatMaintenance(lake.tables, lake.session).vacuum("shop_sales.orders", days)
+        assert left == len(_files(lake))
+    lake.apply(3, _inserts(1, 2))
+    assert {3: "n3"} == _stored(lake)
 
 
 def _on(day: int, event: ChangeEvent) -> ChangeEvent:

@@ -107,8 +107,6 @@ def _present(rows: list[dict[str, Any]], mode: Mode) -> dict[int, tuple[Any, Any
     """Return the existing rows by key."""
     if mode is Mode.HISTORY:
         rows = [row for row in rows if row["_cdc_current"]]
-    else:
-        rows = [row for row in rows if row["_cdc_deleted_at"] is None]
     names = [name for name in ("n__v2", "n") if name in rows[0]]
     numbers = [next((row[name] for name in names if row[name] is not None), None) for row in rows]
     return {int(row["id"]): (number, row["v"]) for row, number in zip(rows, numbers, strict=True)}

@@ -11,6 +11,7 @@ import pytest
 
 from cdc_core.envelope import ChangeEvent
 from spark_sink.config.table_rules import TableRules
+from spark_sink.control_tables.requests import State
 from spark_sink.errors import FatalError
 from spark_sink.operations import actions as actions_module
 from spark_sink.operations.rebuild import slices
@@ -201,8 +202,8 @@ def test_several_sources(lake_of_format: Lake) -> None:
     lake.use(replace(lake.rules, shared={ORDERS: ("shop/sales//orders", "other/sales//orders")}), pattern)
     asked = lake.command("rebuild", ORDERS)
     assert ("done", None) == (asked.state, asked.error)
-    found = lake.stored().select(["_cdc_source", "id", "_cdc_deleted_at"]).to_pylist()
-    alive = sorted((row["_cdc_source"], row["id"]) for row in found if row["_cdc_deleted_at"] is None)
+    found = lake.stored().select(["_cdc_source", "id"]).to_pylist()
+    alive = sorted((row["_cdc_source"], row["id"]) for row in found)
     assert [("other/sales//orders", 1), ("shop/sales//orders", 5)] == alive
 
 
@@ -268,7 +269,7 @@ def test_a_table_that_deltalake_does_not_write(spark_lake: MergingLake) -> None:
     )
     asked = spark_lake.command("rebuild", ORDERS)
     assert ("done", None) == (asked.state, asked.error)
-    alive = spark_lake.read().where("_cdc_deleted_at IS NULL").select("id", "name")
+    alive = spark_lake.read().select("id", "name")
     assert before == [row.asDict() for row in alive.collect()]
 
 
@@ -285,6 +286,27 @@ def _announced(note: str, pos: int) -> ChangeEvent:
     return change(None, None, pos=pos, kind="schema", notes=[note])
 
 
+def test_lost_deleted_rows(lake_of_format: Lake) -> None:
+    """A table whose deleted rows were lost is parked. A rebuild remembers them again, and the replaced table's files
+    have no effect.
+    """
+    lake = lake_of_format
+    batches = [[_order("c", 1, 1, "a"), _order("c", 2, 2, "b")], [_order("d", 1, 3)]]
+    topic = _lake(lake, batches=batches)
+    (file,) = lake.warehouse.glob("_cdc/deleted/shop_sales/orders/*")
+    file.unlink()
+    topic.apply(2, [_order("u", 2, 4, "later")])
+    assert ["TABLE_DAMAGED"] == [reason for reason, _ in lake.parked()]
+    lake.control.requests.ask("rebuild", ORDERS)
+    requests = lake.requests()
+    while requests.run():
+        pass
+    (request,) = lake.control.requests.requests()
+    assert (State.DONE, []) == (request.state, lake.parked())
+    topic.apply(3, [_order("c", 1, 1, "late")])
+    assert [(2, "later")] == [(row["id"], row["name"]) for row in _stored(lake)]
+
+
 def test_statements_in_the_topic(lake_of_format: Lake) -> None:
     """A drop empties the table at its position. The answer reports statements whose rows have no events."""
     lake = lake_of_format
@@ -298,7 +320,7 @@ def test_statements_in_the_topic(lake_of_format: Lake) -> None:
     requests = lake.requests()
     while requests.run():
         pass
-    assert [3, 4] == sorted(row["id"] for row in _stored(lake) if row["_cdc_deleted_at"] is None)
+    assert [3, 4] == sorted(row["id"] for row in _stored(lake))
     (request,) = lake.control.requests.requests()
     assert "statements changed rows without sending events: 1." in str(request.result)
     assert {} == lake.control.held()

@@ -108,5 +108,5 @@ def _table(catalog: RestCatalogServer, store: ObjectStore) -> Table:
 
 
 def _rows(catalog: RestCatalogServer, store: ObjectStore) -> list[tuple[int, str]]:
-    found = _table(catalog, store).scan(row_filter="_cdc_deleted_at IS NULL").to_arrow()
+    found = _table(catalog, store).scan().to_arrow()
     return sorted(zip(*(found.column(name).to_pylist() for name in ("id", "name")), strict=True))

@@ -20,6 +20,7 @@ from spark_sink.schema.table_spec import Format
 from spark_sink.tables.changes import Deletion, Marker, TableChanges
 from spark_sink.tables.formats import FormatTables, spark_ddl, spark_writer
 from spark_sink.tables.meta_columns import META_COLUMNS
+from spark_sink.tables.mirror_reader import MirrorReader
 from spark_sink.tables.protocols import MirrorTable, TableDdl
 from spark_sink.tables.spark_operations import OrderRunner
 from tests.spark_sink.conftest import SPARK_MARKS
@@ -119,7 +120,7 @@ def test_what_is_written_is_read(tables: Tables) -> None:
 
 def test_what_is_cleared_and_forgotten(tables: Tables) -> None:
     """Floors are stored. Rows below them are deleted with the truncate's marker. Later rows and other scopes remain,
-    and so do deleted rows until they expire. If nothing is below the floors, nothing is committed.
+    and so do deleted rows. If nothing is below the floors, nothing is committed.
     """
     rows_spanning_floor = msgspec.json.encode(Memory(reset="1")).decode()
     rows: dict[str, Stored] = {
@@ -127,8 +128,7 @@ def test_what_is_cleared_and_forgotten(tables: Tables) -> None:
         "other": {"_cdc_scope": "it's", "_cdc_state": '{"seen":{"three":"5"}}'},
         "beyond": {"_cdc_pos": "3"},
         "astride": {"_cdc_pos": "4", "_cdc_state": rows_spanning_floor},
-        "dead": {"_cdc_pos": "5", "_cdc_deleted_at": 1_000},
-        "dying": {"_cdc_pos": "6", "_cdc_deleted_at": 1_001},
+        "dead": {"_cdc_pos": "6", "_cdc_deleted_at": 1_000},
     }
     table = tables.open()
     table.write(_changes(rows, inserts_only=True), Marker("m", 0))
@@ -140,9 +140,7 @@ def test_what_is_cleared_and_forgotten(tables: Tables) -> None:
     table = tables.done(table)
     assert ({"one": "2", "it's": "0"}, 1) == (table.floors, table.applied("m"))
     assert not table.clear(Marker("m", 2))
-    table.forget(1_001)
-    table = tables.done(table)
-    assert {"other", "beyond", "astride", "dying"} == {key for (key,) in table.marks({(key,) for key in rows})}
+    assert {"other", "beyond", "astride", "dead"} == {key for (key,) in table.marks({(key,) for key in rows})}
     assert 1 == table.applied("m")
 
 
@@ -163,3 +161,80 @@ def test_what_is_retired(tables: Tables) -> None:
     under = table.marks({("under",)})["under",]
     assert (RowMark("one", "1", deleted=True, committed=8_000), 5) == (under, table.rows({("under",)})["under",]["a.b"])
     assert not table.soft_delete_below_floor(Deletion(8_000, None, 9_000), Marker("m", 2))
+
+
+def _names_in_table(table: MirrorTable) -> set[str]:
+    """Return the rows that readers of the table see."""
+    assert isinstance(table, MirrorReader)
+    return {key for batch in table._scan(["id"]) for key in batch.column("id").to_pylist()}
+
+
+def test_deleted_rows_leave_the_table(tables: Tables) -> None:
+    """A commit removes the rows that it deletes, also if none of them was in the table. They are still found with their
+    markers, until their key is inserted again, a truncate covers them, or they expire.
+    """
+    table = tables.open()
+    table.keep_deleted_rows(apart=True)
+    rows: dict[str, Stored] = {"a": {"a.b": 1}, "b": {"a.b": 2}, "never": {"_cdc_deleted_at": 900}}
+    table.write(_changes(rows, inserts_only=True), Marker("m", 0))
+    table = tables.done(table)
+    assert ({"a", "b"}, 0) == (_names_in_table(table), table.applied("m"))
+    both: dict[str, Stored] = {"a": {"_cdc_pos": "3", "_cdc_deleted_at": 1_000}, "c": {"a.b": 3, "_cdc_pos": "4"}}
+    table.write(_changes(both, inserts_only=False), Marker("m", 1))
+    table = tables.done(table)
+    assert ({"b", "c"}, {("b",), ("c",)}) == (_names_in_table(table), set(table.written()))
+    everything = {("a",), ("b",), ("c",), ("d",), ("never",)}
+    assert {("a",): True, ("b",): False, ("c",): False, ("never",): True} == {
+        key: mark.deleted for key, mark in table.marks(everything).items()
+    }
+    assert RowMark("one", "3", deleted=True) == table.marks({("a",)})["a",]
+    assert {"one": "4"} == table.max_positions()
+    absent: dict[str, Stored] = {"never": {"_cdc_pos": "5", "_cdc_deleted_at": 1_100}}
+    table.write(_changes(absent, inserts_only=False), Marker("m", 2))
+    table = tables.done(table)
+    assert ({"b", "c"}, 2, "5") == (
+        _names_in_table(table),
+        table.applied("m"),
+        table.marks({("never",)})["never",].pos,
+    )
+    again: dict[str, Stored] = {"a": {"a.b": 9, "_cdc_pos": "6"}}
+    table.write(_changes(again, inserts_only=False), Marker("m", 3))
+    table = tables.done(table)
+    assert RowMark("one", "6") == table.marks({("a",)})["a",]
+    columns = table.mark_columns(pa.table({"id": ["a", "never", "c"]})).select(["id", "_cdc_pos"]).to_pylist()
+    assert {"a": "6", "never": "5", "c": "4"} == {row["id"]: row["_cdc_pos"] for row in columns}
+    gone: dict[str, Stored] = {"b": {"_cdc_pos": "7", "_cdc_deleted_at": 2_000}}
+    table.forget(2_000)
+    table.write(_changes(gone, inserts_only=False), Marker("m", 4))
+    table = tables.done(table)
+    assert {("a",), ("b",), ("c",)} == table.marks(everything).keys()
+    table.raise_floors({"one": "7"})
+    assert {("a",), ("c",)} == table.marks(everything).keys()
+
+
+def test_deleted_rows_move(tables: Tables) -> None:
+    """Deleted rows that are in the table leave it with one commit, and return to it with one commit, where they have no
+    values. Between the two, another commit is not lost.
+    """
+    rows: dict[str, Stored] = {"live": {"a.b": 1}, "dead": {"a.b": 2, "_cdc_deleted_at": 900}}
+    table = tables.open()
+    table.write(_changes(rows, inserts_only=True), Marker("m", 0))
+    table = tables.done(table)
+    both = table.marks({("live",), ("dead",)})
+    table.keep_deleted_rows(apart=True)
+    table = tables.done(table)
+    assert ({"live"}, both) == (_names_in_table(table), table.marks({("live",), ("dead",)}))
+    table.keep_deleted_rows(apart=True)
+    assert not table.orders
+    later: dict[str, Stored] = {"live": {"_cdc_pos": "2", "_cdc_deleted_at": 901}}
+    table.write(_changes(later, inserts_only=False), Marker("m", 1))
+    table = tables.done(table)
+    assert (set(), 1) == (_names_in_table(table), table.applied("m"))
+    both = table.marks({("live",), ("dead",)})
+    table.keep_deleted_rows(apart=False)
+    table = tables.done(table)
+    assert ({"live", "dead"}, both) == (_names_in_table(table), table.marks({("live",), ("dead",)}))
+    assert {None} == {row["a.b"] for row in table.rows({("live",), ("dead",)}).values()}
+    table.keep_deleted_rows(apart=True)
+    table = tables.done(table)
+    assert (set(), both) == (_names_in_table(table), table.marks({("live",), ("dead",)}))

@@ -15,10 +15,13 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from cdc_core.position import position
 from spark_sink.errors import Overtaken
 from spark_sink.spark.session import sibling
+from spark_sink.tables.delta import spark as delta_spark
 from spark_sink.tables.formats import spark_writer
 from spark_sink.tables.meta_columns import UPDATED_AT
+from spark_sink.tables.protocols import MirrorTable
 from spark_sink.tables.spark_operations import Merge, Order, OrderRunner
 from spark_sink.tables.spark_sql import staged_rows
 from spark_sink.tables.staging import Staging
@@ -135,6 +138,33 @@ def test_killed_around_a_merge(merging_lake: MergingLake, table: str) -> None:
     assert 1 == len(merging_lake.quarantine())
     merging_lake.apply(2, [change("d", {"id": "1"}, pos=4, table=table)])
     assert ([], []) == (merging_lake.rows(f"shop_sales.{table}"), list(merging_lake.warehouse.glob("_cdc/staging/*/*")))
+
+
+def test_killed_between_a_marker_and_its_merge(merging_lake: MergingLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In Delta tables, Spark commits the marker that names the deleted rows before the merge. Until the batch is
+    repeated, a row that is still in the table takes precedence. Afterwards, its deletes hold.
+    """
+    merging_lake.use(rules())
+    inserts = [change("c", {"id": id}, {"a": "x"}, pos=int(id), table="merged") for id in "123"]
+    merging_lake.apply(0, inserts)
+    deletes = [change("d", {"id": id}, pos=10 + int(id), table="merged") for id in "129"]
+    with monkeypatch.context() as broken:
+        broken.setattr(delta_spark, "merge_statement", _killed)
+        with pytest.raises(Killed):
+            merging_lake.apply(1, deletes)
+    table = merging_lake.tables.open("shop_sales.merged")
+    assert isinstance(table, MirrorTable)
+    assert 0 < (table.applied("cdc.deleted") or 0)
+    found = {key: (mark.pos, mark.deleted) for key, mark in table.marks({("1",), ("9",)}).items()}
+    assert {("1",): (position(1, 0), False), ("9",): (position(19, 0), True)} == found
+    merging_lake.applier = merging_lake.new_applier("checkpoint-1")
+    merging_lake.apply(1, deletes)
+    merging_lake.apply(2, [*inserts, change("c", {"id": "9"}, {"a": "x"}, pos=9, table="merged")])
+    assert [{"id": "3", "a": "x"}] == merging_lake.rows("shop_sales.merged")
+
+
+def _killed(*_: object) -> str:
+    raise Killed
 
 
 FOREIGN = "'delta.enableDeletionVectors' = 'true', 'delta.columnMapping.mode' = 'name'"

@@ -27,7 +27,7 @@ from spark_sink.tables.meta_columns import (
     META_COLUMNS,
     OWN_COLUMNS,
 )
-from spark_sink.tables.spark_operations import Clear, Forget, Merge, RaiseFloors, Retire
+from spark_sink.tables.spark_operations import Clear, Merge, RaiseFloors, Retire
 from spark_sink.tables.table_properties import KEY_PROPERTY, MODE_PROPERTY, TABLE_PROPERTY
 
 NAME = "s_d.t"
@@ -68,10 +68,9 @@ def test_a_worker_only_stages(warehouse: Path) -> None:
     them.
     """
     table = _opened(warehouse)
-    table.forget(7)
     table.write(_changes([5, 2**40, -3]), Marker("m", 1), Marker("day", 0), Marker("long ago", -7))
-    forget, merge = table.orders
-    assert (Forget(7), 1) == (forget, DeltaTable(warehouse / "s_d" / "t").version())
+    (merge,) = table.orders
+    assert 1 == DeltaTable(warehouse / "s_d" / "t").version()
     assert isinstance(merge, Merge)
     assert (Marker("day", 0),) == merge.others
     assert (("n",), ("id",), {"id": (-3, 2**40)}, Marker("m", 1)) == (merge.kept, merge.key, merge.bounds, merge.marker)

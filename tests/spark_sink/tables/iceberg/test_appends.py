@@ -85,13 +85,14 @@ def test_two_sinks_add_the_same_rows(lake: MergingLake, mode: Mode) -> None:
 
 
 def test_one_commit_brings_all_markers(lake: MergingLake) -> None:
-    """The snapshot of the rows also has the day up to which deleted rows are forgotten."""
+    """The snapshot of the rows also shows where deleted rows are, and the day up to which they are forgotten."""
     lake.apply(0, [msgspec.structs.replace(event, ts_origin_us=100 * DAY) for event in _new([1])])
     table = lake.tables.iceberg_catalog.load(NAME)
     assert table is not None
     (snapshot,) = table.metadata.snapshots
     assert snapshot.summary is not None
-    assert {FORGOTTEN: 93, f"test/checkpoint-1/{NAME}": 0} == json.loads(snapshot.summary[MARKERS_PROPERTY])
+    markers = {"cdc.deleted": 0, FORGOTTEN: 93, f"test/checkpoint-1/{NAME}": 0}
+    assert markers == json.loads(snapshot.summary[MARKERS_PROPERTY])
 
 
 def test_what_adds_no_rows_refuses_none(lake: MergingLake) -> None:

@@ -57,7 +57,7 @@ def test_a_table_from_its_beginning_to_its_maintenance(lake: MergingLake, rest_s
     lake.apply(1, batch)
     rows = [{"id": 1, "a": "x", "b": 7}, {"id": 2**40, "a": "moved", "b": None}]
     assert rows == lake.rows()
-    present = lake.read().where("_cdc_deleted_at IS NULL").select("id", "a", "b").orderBy("id")
+    present = lake.read().select("id", "a", "b").orderBy("id")
     assert rows == [row.asDict() for row in present.collect()]
     assert not Path(lake.path()).exists()
     (report,) = lake.apply(1, batch)
@@ -74,7 +74,7 @@ def test_a_table_from_its_beginning_to_its_maintenance(lake: MergingLake, rest_s
     assert isinstance(then, MirrorTable)
     assert {(1,), (2,), (3,)} == set(then.written())
     others = load_catalog("any", type="rest", uri=rest_server.url, token=TOKEN)
-    found = others.load_table("shop_sales.orders").scan(row_filter="_cdc_deleted_at IS NULL").to_arrow()
+    found = others.load_table("shop_sales.orders").scan().to_arrow()
     assert lake.rows() == sorted(found.select(["id", "a", "b"]).to_pylist(), key=lambda row: str(row["id"]))
 
 
@@ -87,7 +87,7 @@ def test_duckdb(lake: MergingLake, rest_server: RestCatalogServer) -> None:
     lake.apply(1, [change("d", {"id": id}, pos=1000 + id) for id in range(1, 201, 3)])
     lake.apply(2, [change("u", {"id": id}, {"a": None}, full=False, pos=2000 + id) for id in range(2, 201, 3)])
     assert {"PUFFIN"} == {file["file_format"] for file in lake.iceberg().inspect.delete_files().to_pylist()}
-    query = "SELECT id, a, n::text FROM lake.shop_sales.orders {} WHERE _cdc_deleted_at IS NULL ORDER BY id"
+    query = "SELECT id, a, n::text FROM lake.shop_sales.orders {} ORDER BY id"
     try:
         now, then = (
             duckdb_reader.answer(rest_server.url, TOKEN, query.format(at)) for at in ("", f"AT (VERSION => {cut})")

@@ -65,6 +65,9 @@ MARKER = f"test/checkpoint-1/{NAME}"
 THIRD = 2 << 12
 """The marker of the third batch's first commit."""
 
+APART = {"cdc.deleted": 0}
+"""The marker of a table that keeps deleted rows apart, and has none."""
+
 
 @pytest.fixture
 def lake(tmp_path: Path) -> LocalIcebergLake:
@@ -119,10 +122,10 @@ class TestMarkers:
         newer.
         """
         metadata = _written(lake, 1)
-        assert {MARKER: 0} == markers_of(metadata)
+        assert {MARKER: 0, **APART} == markers_of(metadata)
         made = commit_properties(metadata, [Marker("new", 0), Marker(MARKER, 0), Marker("day", 5)], {"more": "m"})
         assert made is not None
-        assert ({MARKER: 0, "new": 0, "day": 5}, "m") == (json.loads(made[MARKERS_PROPERTY]), made["more"])
+        assert ({MARKER: 0, **APART, "new": 0, "day": 5}, "m") == (json.loads(made[MARKERS_PROPERTY]), made["more"])
         assert commit_properties(metadata, [Marker(MARKER, 0), Marker("day", 5)], {}) is None
         assert {MARKERS_PROPERTY: "{}"} == commit_properties(None, [], {})
 
@@ -131,18 +134,18 @@ class TestMarkers:
         metadata = _written(lake)
         copy = copy_of_markers(metadata)
         assert copy is not None
-        assert {"sequence_number": 3, "markers": {MARKER: THIRD}} == json.loads(copy)
+        assert {"sequence_number": 3, "markers": {MARKER: THIRD, **APART}} == json.loads(copy)
         table = lake.iceberg()
         table.append(table.scan().to_arrow().slice(0, 0))
         metadata = lake.iceberg().metadata
-        assert ({MARKER: THIRD}, copy) == (markers_of(metadata), copy_of_markers(metadata))
+        assert ({MARKER: THIRD, **APART}, copy) == (markers_of(metadata), copy_of_markers(metadata))
         lake.ddl.set_properties(NAME, {MARKERS_PROPERTY: copy})
         newest = metadata.current_snapshot()
         assert newest is not None
         _expire_before(lake, newest.timestamp_ms)
         metadata = lake.iceberg().metadata
         assert ([newest.snapshot_id], None) == ([s.snapshot_id for s in metadata.snapshots], copy_of_markers(metadata))
-        assert {MARKER: THIRD} == markers_of(metadata)
+        assert {MARKER: THIRD, **APART} == markers_of(metadata)
 
     def test_a_copy_of_later_markers(self, lake: LocalIcebergLake) -> None:
         """A table that was rolled back to a snapshot before the copy has none of the copied markers."""
@@ -158,7 +161,7 @@ class TestMarkers:
         later = json.dumps({"sequence_number": bare.snapshots[-1].sequence_number + 1, "markers": {MARKER: 7}})  # type: ignore[operator]
         lake.ddl.set_properties(NAME, {MARKERS_PROPERTY: later})
         assert {} == markers_of(lake.iceberg().metadata)
-        assert {MARKER: 0} == markers_of(metadata)
+        assert {MARKER: 0, **APART} == markers_of(metadata)
 
 
 class TestVersions:

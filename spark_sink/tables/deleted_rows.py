@@ -1,0 +1,271 @@
+"""The deleted rows that a mirror remembers, in files next to the tables, where readers of the table do not see them.
+
+A row's position is remembered after its delete, so that a late event cannot bring the row back. The rows remembered at
+one commit are a generation: a file with the latest deleted rows, whose footer lists the older files that still count.
+The commit's marker names the generation. Files are written before the commit and never change. If the commit fails, no
+marker names the file, and the repeated batch writes another one.
+
+A row in the table takes precedence over a deleted row with the same key, so nothing is written here when the key is
+inserted again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.fs as fs
+import pyarrow.parquet as pq
+from deltalake.fs import DeltaStorageHandler
+from msgspec import Struct
+
+from spark_sink.events.arrow_values import counting
+from spark_sink.schema.column_types import arrow_type
+from spark_sink.schema.evolution import TableShape
+from spark_sink.schema.table_naming import RESERVED
+from spark_sink.tables.changes import Marker
+from spark_sink.tables.meta_columns import DELETED_AT, META_COLUMNS, POS, SCOPE, UPDATED_AT
+from spark_sink.tables.reach import BOUNDED, Bounds, Reach, bounds_of
+
+# The generation of a table without deleted rows that keeps them apart.
+_EMPTY = 0
+
+# Older files with up to this number of rows are merged into the next file. A larger file is merged once the next file
+# has half as many rows. So the number of files grows with the logarithm of the number of rows.
+_SMALL = 4096
+
+# The number of rows in a row group. A lookup reads only the row groups that can contain its keys.
+_GROUP = 16_384
+
+# The sink's own columns that are remembered. An earlier release did not write all of them.
+REMEMBERED: Mapping[str, str] = {name: sql for name, sql in META_COLUMNS.items() if name != UPDATED_AT}
+
+_FOOTER, _SUFFIX = b"cdc.deleted", ".parquet"
+
+
+class _Part(Struct, frozen=True):
+    """A file, the number of its rows, and the smallest and greatest values in its key columns."""
+
+    number: int
+    rows: int
+    bounds: dict[str, tuple[str | int, str | int]]
+
+
+class _Generation(Struct, frozen=True):
+    """A file's footer: the files of the generation, newest first, and whether the table keeps deleted rows apart."""
+
+    parts: tuple[_Part, ...] = ()
+    apart: bool = True
+
+
+def marker_app(shape: TableShape) -> str:
+    """Return the app of the marker whose version is a generation. The marker does not depend on the checkpoint. A
+    rebuilt table does not remember the deleted rows of the table that it replaces.
+    """
+    return f"cdc.deleted@{shape.built}" if shape.built else "cdc.deleted"
+
+
+def has_files(warehouse: str, name: str) -> bool:
+    """Return whether a table has, or had, deleted rows apart from it."""
+    folder = fs.PyFileSystem(DeltaStorageHandler(warehouse)).get_file_info(_folder(name))
+    return bool(folder.type == fs.FileType.Directory)
+
+
+class DeletedRows:
+    """A mirror's deleted rows, as of the version of the table that was opened.
+
+    Args:
+        warehouse: the folder of the tables.
+        name: the table's name.
+        number: the generation; None if no commit has named one, so the table contains its deleted rows.
+    """
+
+    def __init__(self, warehouse: str, name: str, shape: TableShape, number: int | None) -> None:
+        self._warehouse = warehouse
+        self._folder = _folder(name)
+        self._shape = shape
+        self._number = number
+        self._before: int | None = None
+        self._begun: tuple[Marker, ...] = ()
+        self._known: dict[int, _Generation] = {}
+
+    @property
+    def are_apart(self) -> bool:
+        """Return whether deleted rows are remembered here, and not in the table."""
+        return self._number is not None and self._generation.apart
+
+    def find(self, names: Sequence[str], floors: Mapping[str, str], reach: Reach | None = None) -> pa.Table:
+        """Return these columns of the deleted rows, each key once. Rows at or below the floors are left out.
+
+        Args:
+            reach: the keys to find; None for all. The result can contain other rows.
+        """
+        columns = tuple(dict.fromkeys((*self._shape.key, SCOPE, POS, *names)))
+        bounds = {} if reach is None else bounds_of(reach, self._shape.types)
+        parts = [part for part in self._generation.parts if _overlap(part.bounds, bounds)]
+        read = [self._read(part.number, columns, bounds) for part in parts]
+        found = self.first_of_each_key(_above(pa.concat_tables(read), floors)) if read else self._no_rows(columns)
+        return found.select(list(dict.fromkeys(names)))
+
+    def first_of_each_key(self, rows: pa.Table) -> pa.Table:
+        """Return the rows without any row that has the key of an earlier one."""
+        places = rows.select(list(self._shape.key)).append_column("", counting(rows.num_rows))
+        first = places.group_by(list(self._shape.key)).aggregate([("", "min")]).column("_min")
+        return rows if len(first) == rows.num_rows else rows.take(first.take(pc.sort_indices(first)))
+
+    def forget(self, before: int) -> None:
+        """Leave the rows that were deleted before a time (microseconds, UTC) out of the next generation."""
+        self._before = before
+
+    def remember(self, rows: pa.Table, floors: Mapping[str, str]) -> tuple[Marker, ...]:
+        """Write the generation that follows when a commit deletes these rows. Return the markers for the commit. There
+        are none if the generation stays the same.
+
+        Args:
+            rows: the key columns and the sink's own columns, and possibly other columns.
+        """
+        parts = list(self._generation.parts)
+        if not rows.num_rows and (self._before is None or not parts):
+            begun, self._begun = self._begun, ()
+            return begun
+        columns = (*self._shape.key, *REMEMBERED)
+        latest = self._as_remembered(rows, columns)
+        while parts and (self._before is not None or parts[0].rows <= max(_SMALL, 2 * latest.num_rows)):
+            older = self._read(parts.pop(0).number, columns, {})
+            latest = self.first_of_each_key(_above(pa.concat_tables([latest, older]), floors))
+        if self._before is not None:
+            limit = pa.scalar(self._before, pa.timestamp("us", "UTC"))
+            latest = latest.filter(pc.greater_equal(latest.column(DELETED_AT), limit))
+        self._begun = ()
+        return (self._put(latest, parts),)
+
+    def begin(self, *, apart: bool) -> None:
+        """Begin a generation without rows, which records where deleted rows are from now on. `remember` returns its
+        marker for the next commit.
+        """
+        if apart and self._number is None:
+            self._number = _EMPTY
+            self._begun = (Marker(marker_app(self._shape), _EMPTY),)
+        else:
+            self._begun = (self._put(self._no_rows((*self._shape.key, *REMEMBERED)), [], apart=apart),)
+
+    def clean(self, days: float) -> int:
+        """Delete the files that no version from the last days refers to, and return the number of deleted files.
+
+        A file that a generation no longer lists is not listed by later generations either. So the newest file from
+        before that time lists all older files that are still needed. Because it can be left from a commit that failed,
+        the present generation counts as well.
+        """
+        limit = int((time.time() - days * 86_400) * 1_000_000)
+        older = sorted((number for number in self._present() if number < limit), reverse=True)
+        needed = {part.number for part in self._generation.parts} | {self._number}
+        for number in older:
+            with suppress(pa.ArrowInvalid):  # writing the file failed
+                needed |= {number, *(part.number for part in self._of(number).parts)}
+                break
+        unneeded = [number for number in older if number not in needed]
+        for number in unneeded:
+            self._files.delete_file(self._path(number))
+        return len(unneeded)
+
+    @property
+    def _generation(self) -> _Generation:
+        return self._of(self._number or _EMPTY)
+
+    def _of(self, number: int) -> _Generation:
+        if number == _EMPTY:
+            return _Generation()
+        if number not in self._known:
+            with self._files.open_input_file(self._path(number)) as opened:
+                footer = pq.read_metadata(opened).metadata[_FOOTER]
+            self._known[number] = msgspec.json.decode(footer, type=_Generation)
+        return self._known[number]
+
+    def _put(self, rows: pa.Table, older: Sequence[_Part], *, apart: bool = True) -> Marker:
+        # Delta Lake ignores a marker that is not greater than the one before.
+        number = max((self._number or _EMPTY) + 1, time.time_ns() // 1000)
+        bounded = [name for name in self._shape.key if self._shape.types[name] in BOUNDED]
+        if bounded:
+            rows = rows.sort_by([(name, "ascending") for name in bounded])
+        own = [_Part(number, rows.num_rows, _bounds(rows, bounded))] if rows.num_rows else []
+        generation = _Generation((*own, *older), apart)
+        stamped = rows.replace_schema_metadata({_FOOTER: msgspec.json.encode(generation)})
+        pq.write_table(stamped, self._path(number), row_group_size=_GROUP, filesystem=self._files)
+        self._known[number] = generation
+        self._number, self._before = number, None
+        return Marker(marker_app(self._shape), number)
+
+    def _read(self, number: int, columns: Sequence[str], bounds: Bounds) -> pa.Table:
+        """Return a file's rows that can have keys within the bounds, and possibly others."""
+        with self._files.open_input_file(self._path(number)) as opened:
+            file = pq.ParquetFile(opened)
+            names = file.schema_arrow.names
+            groups = [group for group in range(file.num_row_groups) if _overlap(_statistics(file, group), bounds)]
+            read = file.read_row_groups(groups, [name for name in columns if name in names])
+        return self._as_remembered(read, columns)
+
+    def _as_remembered(self, rows: pa.Table, columns: Sequence[str]) -> pa.Table:
+        """Return these columns with their present types. Columns that the rows lack are NULL."""
+        return pa.table(
+            {
+                name: rows.column(name).cast(type) if name in rows.column_names else pa.nulls(rows.num_rows, type)
+                for name, type in self._types(columns).items()
+            }
+        )
+
+    def _no_rows(self, columns: Sequence[str]) -> pa.Table:
+        return pa.schema(list(self._types(columns).items())).empty_table()
+
+    def _types(self, columns: Sequence[str]) -> dict[str, pa.DataType]:
+        sql = {**self._shape.types, **REMEMBERED}
+        return {name: arrow_type(sql[name]) for name in columns}
+
+    def _present(self) -> list[int]:
+        found = self._files.get_file_info(fs.FileSelector(self._folder, allow_not_found=True))
+        return [int(file.base_name.removesuffix(_SUFFIX)) for file in found if file.base_name.endswith(_SUFFIX)]
+
+    def _path(self, number: int) -> str:
+        return f"{self._folder}/{number}{_SUFFIX}"
+
+    @cached_property
+    def _files(self) -> fs.FileSystem:
+        return fs.PyFileSystem(DeltaStorageHandler(self._warehouse))
+
+
+def _folder(name: str) -> str:
+    return f"{RESERVED}/deleted/{name.replace('.', '/')}"
+
+
+def _bounds(rows: pa.Table, names: Sequence[str]) -> dict[str, tuple[str | int, str | int]]:
+    found = ((name, pc.min_max(rows.column(name)).as_py()) for name in names)
+    return {name: (bounds["min"], bounds["max"]) for name, bounds in found}
+
+
+def _above(rows: pa.Table, floors: Mapping[str, str]) -> pa.Table:
+    """Return the rows without those at or below their scope's floor."""
+    for scope, floor in floors.items():
+        under = pc.and_(pc.equal(rows.column(SCOPE), scope), pc.less_equal(rows.column(POS), floor))
+        rows = rows.filter(pc.invert(under))
+    return rows
+
+
+def _statistics(file: pq.ParquetFile, group: int) -> Bounds:
+    """Return the smallest and greatest values in a row group's columns, as far as the file contains them."""
+    columns = file.metadata.row_group(group)
+    found = ((name, columns.column(i).statistics) for i, name in enumerate(file.schema_arrow.names))
+    return {name: (one.min, one.max) for name, one in found if one is not None and one.has_min_max}
+
+
+def _overlap(held: Bounds, wanted: Bounds) -> bool:
+    """Return whether a file with these bounds can contain the wanted keys."""
+    for name, (least, greatest) in wanted.items():
+        low, high = held.get(name, (least, greatest))
+        # A column's type can have changed since the file was written.
+        if isinstance(low, str) is isinstance(least, str) and (high < least or low > greatest):  # type: ignore[operator]
+            return False
+    return True
