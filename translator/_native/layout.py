@@ -50,8 +50,8 @@ class CanalReading(Struct, frozen=True):
     gtid_names_transaction: bool
     value_bytes: int
     rows: int
-    keeps_images: bool
-    """A guard needs the row images."""
+    is_checked: bool
+    """The continuity check needs evidence about each row."""
 
     changed_alone: bool
     """`old` lists only the changed columns. An update that reveals another writer is left to the plain path."""
@@ -272,25 +272,6 @@ class NativeTable(Struct, frozen=True):
     operations: tuple[tuple[TableOperation | None, ...], ...]
 
 
-class RowImages(Protocol):
-    """A translated row's images, for a guard: as JSON, with columns sorted by name.
-
-    If only part of `before` was sent, it was completed; otherwise, the images are `whole`. `key` is None if the table
-    has no key. `key_old` is None unless the key changed.
-    """
-
-    @property
-    def key(self) -> bytes | None: ...
-    @property
-    def key_old(self) -> bytes | None: ...
-    @property
-    def before(self) -> bytes | None: ...
-    @property
-    def after(self) -> bytes | None: ...
-    @property
-    def whole(self) -> bool: ...
-
-
 class TakenMessage(Protocol):
     """A message that the native path translated: its records for each output, and their shared properties."""
 
@@ -309,20 +290,18 @@ class TakenMessage(Protocol):
 
     @property
     def ts_commit_us(self) -> int | None: ...
-    @property
-    def ts_capture_us(self) -> int | None: ...
-    @property
-    def images(self) -> Sequence[RowImages]:
-        """The images of each row, if a guard needs them."""
-        ...
 
 
 @runtime_checkable
 class NativeGuard(Guard, Protocol):
-    """A guard that also handles messages from the native path, using the images that were kept."""
+    """A guard that also handles messages from the native path."""
 
-    def inspect_taken(self, message: Message, taken: TakenMessage) -> list[Finding]:
-        """Return findings on the partition's next message, before anything from it is written."""
+    def inspect_taken(
+        self, messages: Sequence[Message], taken: Sequence[TakenMessage]
+    ) -> tuple[int, Sequence[Finding]]:
+        """Inspect the partition's next messages up to and including the first one with findings, before anything from
+        them is written. Return their number, and the last one's findings.
+        """
         ...
 
 

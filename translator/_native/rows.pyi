@@ -12,26 +12,37 @@ from translator._native.layout import (
     RecordForm,
     SharePlexReading,
     TableOperation,
+    TakenMessage,
 )
-from translator.message import Message
+from translator.message import Message, TableName
 
 VERSION: str
 SEAM: int
-
-class RowImages:
-    key: bytes | None
-    key_old: bytes | None
-    before: bytes | None
-    after: bytes | None
-    whole: bool
 
 class Taken:
     operation: TableOperation
     outputs: list[list[Any]]
     events: list[ChangeEvent]
     ts_commit_us: int | None
-    ts_capture_us: int | None
-    images: list[RowImages]
+
+class KnownRows:
+    def __init__(self, keys: int, fatal: bool, state: Callable[..., Any]) -> None: ...
+    @property
+    def horizon(self) -> int: ...
+    @staticmethod
+    def digest(image: bytes) -> int: ...
+    def get(self, table: TableName, key: bytes) -> Any | None: ...
+    def keep(self, table: TableName, key: bytes, state: Any) -> None: ...
+    def forget(self, table: TableName | None) -> None: ...
+    def complete(self) -> None: ...
+    def begin(self, commit: int | None) -> None: ...
+    def add_unconfirmed(self, reading: int, offset: int) -> None: ...
+    def confirm(self, reading: int, offset: int) -> None: ...
+    def unconfirmed(self, reading: int) -> tuple[list[int], int, int | None]: ...
+    def contradicted(self) -> bool: ...
+    def inspect(
+        self, taken: Sequence[TakenMessage], current_matters: bool, legacy_matters: bool
+    ) -> tuple[int, list[tuple[int, tuple[int, bool, int, tuple[list[int], int, int | None]] | None]]]: ...
 
 class CanalRows:
     def __init__(

@@ -10,7 +10,7 @@ use pyo3::types::PyList;
 
 use crate::avro;
 use crate::canal_members::{MemberReader, Members};
-use crate::event::RowImages;
+use crate::continuity::Evidence;
 use crate::objects::names;
 use crate::output::{Form, Taken};
 use crate::reason::{Read, Reason};
@@ -63,8 +63,8 @@ struct Options {
     gtid_names_transaction: bool,
     value_bytes: usize,
     rows: usize,
-    /// A guard needs the row images.
-    keeps_images: bool,
+    /// The continuity check is on.
+    is_checked: bool,
     /// `old` lists only the changed columns. Signs of another writer are left to the plain path.
     changed_alone: bool,
 }
@@ -180,7 +180,8 @@ impl CanalRows {
             rows: rows.len(),
         };
         let writer = RowWriter { py, value, table, convert_cell: &self.form.convert_cell };
-        let (records, kept) = (self.form.records(py, place, &head, operation), PyList::empty(py));
+        let records = self.form.records(py, place, &head, operation);
+        let mut evidence = self.options.is_checked.then(|| Evidence::new(operation, raw.offset));
         let mut whole_images = 0;
         for index in 0..rows.len() {
             writer.row(rows.row(index), images)?;
@@ -209,15 +210,14 @@ impl CanalRows {
             let mut notes = vec![];
             key.describe(&mut row, &mut notes);
             records.add(&row)?;
-            if self.options.keeps_images {
-                let images = RowImages::new(py, table, images, &key, kind == DELETE);
-                kept.append(images).map_err(|_| Reason::Panic)?;
+            if let Some(evidence) = &mut evidence {
+                evidence.add(table, operation, images, &key, kind == DELETE);
             }
         }
         if era.is_ambiguous && whole_images == rows.len() {
             return Err(Reason::Shape);
         }
-        records.taken(kept)
+        records.taken(evidence)
     }
 
     /// Checks values that identify a writer, if the writer can differ from the declared one (`canal/marks.py`).

@@ -1,47 +1,15 @@
-//! The datum of a row event, as in `translator/codecs/_datum.py`, and the images that a guard sees.
-
-use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+//! The datum of a row event, as in `translator/codecs/_datum.py`, and the images that the continuity check hashes.
 
 use crate::avro;
-use crate::row::{Before, Head, Images, Place, Row, ARRIVAL};
-use crate::row_key::Key;
+use crate::row::{Head, Place, Row, ARRIVAL};
 use crate::table::{Operation, Table};
 
 const POSITION_LENGTH: i64 = 44 + 19 + 1 + 6;
 /// The version of the envelope.
 pub const ENVELOPE_VERSION: i64 = 1;
 
-/// The images of a row, for a guard: as JSON, with columns sorted by name.
-#[pyclass(frozen, get_all, module = "translator._native.rows")]
-pub struct RowImages {
-    /// The key as JSON.
-    key: Option<Py<PyBytes>>,
-    /// The key before the change as JSON, if it changed.
-    key_old: Option<Py<PyBytes>>,
-    /// The before image, completed if only part of it was sent.
-    before: Option<Py<PyBytes>>,
-    /// The after image.
-    after: Option<Py<PyBytes>>,
-    /// Both images were sent completely.
-    whole: bool,
-}
-
-impl RowImages {
-    /// The images of one row.
-    pub fn new(py: Python<'_>, table: &Table, images: &Images, key: &Key, is_delete: bool) -> Self {
-        let bytes = |json: &[u8]| PyBytes::new(py, json).unbind();
-        let row = bytes(&sorted(table, |index| images.value(index)));
-        let before =
-            (images.has_before != Before::Absent).then(|| bytes(&sorted(table, |index| images.old_value(index))));
-        let (before, after) = if is_delete { (Some(row), None) } else { (before, Some(row)) };
-        let (key, key_old) = (key.now.as_deref().map(bytes), key.old.as_deref().map(bytes));
-        Self { key, key_old, before, after, whole: images.has_before == Before::Whole }
-    }
-}
-
-/// A row as JSON, with columns sorted by name.
-fn sorted<'a>(table: &Table, value: impl Fn(usize) -> &'a [u8]) -> Vec<u8> {
+/// Returns a row as JSON, with columns sorted by name.
+pub fn sorted_json<'a>(table: &Table, value: impl Fn(usize) -> &'a [u8]) -> Vec<u8> {
     let mut json = Vec::with_capacity(512);
     for index in &table.sorted {
         json.push(if json.is_empty() { b'{' } else { b',' });

@@ -12,6 +12,7 @@ mod calendar;
 mod canal;
 mod canal_members;
 mod cells;
+mod continuity;
 mod debezium;
 mod dts_avro;
 mod dts_cells;
@@ -19,6 +20,7 @@ mod dts_record;
 mod dts_times;
 mod event;
 mod json;
+mod known_rows;
 mod masks;
 mod notes;
 mod objects;
@@ -42,7 +44,7 @@ mod times;
 use pyo3::prelude::*;
 
 /// The version of the interface to Python, the same as in `translator/_native/__init__.py`.
-const SEAM: u32 = 9;
+const SEAM: u32 = 10;
 
 /// The extension module `translator._native.rows`.
 #[pymodule]
@@ -50,7 +52,7 @@ fn rows(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("VERSION", env!("CARGO_PKG_VERSION"))?;
     module.add("SEAM", SEAM)?;
     module.add_class::<output::Taken>()?;
-    module.add_class::<event::RowImages>()?;
+    module.add_class::<continuity::KnownRows>()?;
     module.add_class::<canal::CanalRows>()?;
     module.add_class::<dts_avro::DtsAvroRows>()?;
     module.add_class::<qlik::QlikRows>()?;

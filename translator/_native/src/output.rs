@@ -3,6 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString};
 
+use crate::continuity::Evidence;
 use crate::debezium::{Projected, Projection};
 use crate::event::datum;
 use crate::python_event::Classes;
@@ -16,20 +17,22 @@ const ID_HEADER: &str = "cdc-id";
 const UNAVAILABLE_HEADER: &str = "cdc-unavailable";
 
 /// A translated message.
-#[pyclass(frozen, get_all, module = "translator._native.rows")]
+#[pyclass(frozen, module = "translator._native.rows")]
 pub struct Taken {
     /// The `TableOperation` of its rows.
+    #[pyo3(get)]
     operation: Py<PyAny>,
     /// A list of `Record` for each output that is written here.
+    #[pyo3(get)]
     outputs: Py<PyList>,
     /// A `ChangeEvent` for each row, if Python encodes an output.
+    #[pyo3(get)]
     events: Py<PyList>,
     /// Microseconds since 1970, if known.
-    ts_commit_us: Option<i64>,
-    /// Microseconds since 1970, if known.
-    ts_capture_us: Option<i64>,
-    /// One `RowImages` for each row, if they are kept.
-    images: Py<PyList>,
+    #[pyo3(get)]
+    pub ts_commit_us: Option<i64>,
+    /// The evidence for the continuity check, if it is on.
+    pub evidence: Option<Evidence>,
 }
 
 /// The parts that all records of a source share.
@@ -165,8 +168,8 @@ impl<'a> Records<'a> {
         Ok(())
     }
 
-    /// Returns the result for the message. `images` are the row images that a guard needs.
-    pub fn taken(self, images: Bound<'a, PyList>) -> Read<Taken> {
+    /// Returns the result for the message, with the evidence for the continuity check.
+    pub fn taken(self, evidence: Option<Evidence>) -> Read<Taken> {
         let canonical = self.form.header.as_ref().map(|_| self.canonical);
         let outputs = PyList::new(self.py, canonical).map_err(|_| Reason::Panic)?;
         for records in self.projected {
@@ -177,8 +180,7 @@ impl<'a> Records<'a> {
             outputs: outputs.unbind(),
             events: self.events.unbind(),
             ts_commit_us: self.head.commit_us,
-            ts_capture_us: self.head.capture_us,
-            images: images.unbind(),
+            evidence,
         })
     }
 

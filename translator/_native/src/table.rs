@@ -8,6 +8,7 @@ use pyo3::types::{PyBytes, PyTuple};
 
 use crate::avro_json::Step;
 use crate::cells::{Kind, Reader};
+use crate::continuity::Checked;
 use crate::debezium::Projected;
 use crate::reason::{Read, Reason};
 use crate::scan::Cell;
@@ -50,6 +51,8 @@ pub struct Operation {
     pub event_names: Vec<Py<PyAny>>,
     /// The field `schema_id` of an event.
     pub event_schema_id: Py<PyAny>,
+    /// The properties that the continuity check needs.
+    pub checked: Checked,
 }
 
 impl<'py> FromPyObject<'py> for Operation {
@@ -69,6 +72,7 @@ impl<'py> FromPyObject<'py> for Operation {
             projections: python.getattr("projections")?.extract()?,
             event_names: list("event_names")?,
             event_schema_id: python.getattr("event_schema_id")?.unbind(),
+            checked: Checked::of(python)?,
         })
     }
 }

@@ -19,7 +19,7 @@ from translator.dialects._json import (
 from translator.dialects._source_text import SentJson
 from translator.dialects._topic_patterns import TopicTables
 from translator.dialects.canal.changes import OPERATIONS, RowMessage, row_changes
-from translator.dialects.canal.continuity import ContinuityGuard, continuity_of, remedy
+from translator.dialects.canal.continuity import continuity_guard, continuity_of
 from translator.dialects.canal.envelope_fields import Head, read_head, table_of
 from translator.dialects.canal.forms import DeclaredFormGuard, DeclaredForms, UndeclaredFormGuard
 from translator.dialects.canal.heartbeat import HeartbeatTables
@@ -94,7 +94,7 @@ class Canal:
         self._heartbeats = HeartbeatTables(chosen.heartbeat_tables)
         self._auto = chosen.profile == "auto"
         self._continuity = continuity_of(chosen)
-        self._guard = partial(ContinuityGuard, setup.source, chosen.profile, remedy(chosen), complete=self._complete)
+        self._source = setup.source
         self._forms = partial(DeclaredForms, setup.source, chosen.profile, fatal=chosen.continuity is None)
         self._options = chosen
 
@@ -106,7 +106,7 @@ class Canal:
             return UndeclaredFormGuard()
         if self._continuity.action == "off":
             return DeclaredFormGuard(self._forms())
-        return self._guard(self._continuity)
+        return continuity_guard(self._source, self._continuity, self._options, self.decode, complete=self._complete)
 
     def hints(self, *, described: bool) -> list[str]:
         """Return hints about the writer and its time zone, which messages do not contain."""
@@ -164,7 +164,7 @@ class Canal:
         if not self._complete or self._limits.json_depth < DEPTH:
             return None
         checked = self._continuity.action != "off"
-        return CanalNativeRows(self._options, self._limits, self._heartbeats, self._layouts, keeps_images=checked)
+        return CanalNativeRows(self._options, self._limits, self._heartbeats, self._layouts, is_checked=checked)
 
     def tables(self, message: Message) -> Sequence[TableName]:
         """Return the tables in all of a record's messages.

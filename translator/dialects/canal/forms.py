@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 
 from translator._native.layout import TakenMessage
-from translator.dialects.canal.evidence import DecodedRow, RowEvidence
 from translator.dialects.canal.variant import OLD_LISTS_UNCHANGED, VARIANT_CONFLICT
 from translator.errors import quote
 from translator.message import Change, Finding, Message, RowChange, Writer
@@ -48,9 +47,9 @@ class _Proof(Struct, frozen=True):
     declare: str
 
 
-def _proof(profile: str, change: RowEvidence) -> _Proof | None:
+def _proof(profile: str, change: RowChange) -> _Proof | None:
     """Return a row's proof that the declared profile is wrong, or None."""
-    notes = change.notes
+    notes = change.notes or ()
     if change.op == "u" and OLD_LISTS_UNCHANGED in notes:
         return _Proof(_FULL_OLD, "lists only the changed ones", f"{_OF_OLD}, dts, ticdc, flink_cdc or ckafka")
     # A conflict based on a mark in the message keeps the declared writer and proves no format.
@@ -83,7 +82,7 @@ class DeclaredForms:
         self._current: int | None = None
         self._reported: set[str] = set()
 
-    def take(self, message: Message, change: RowEvidence) -> Finding | None:
+    def take(self, message: Message, change: RowChange) -> Finding | None:
         """Return the finding about the next row, if the row proves another format."""
         proof = _proof(self._profile, change) if change.op in ("u", "d") else None
         if proof is not None:
@@ -94,11 +93,21 @@ class DeclaredForms:
             return self._in_order(message, change)
         return None
 
+    @property
+    def needs_current(self) -> bool:
+        """Return whether `take` must get a DELETE in the current format."""
+        return self._current is None
+
+    @property
+    def needs_legacy(self) -> bool:
+        """Return whether `take` must get a DELETE in the legacy format."""
+        return self._current is not None and "order" not in self._reported
+
     def read_update(self, offset: int) -> None:
         """Store the position of the last UPDATE that was read according to the declared profile."""
         self._update = offset
 
-    def _finding(self, message: Message, change: RowEvidence, proof: _Proof) -> Finding | None:
+    def _finding(self, message: Message, change: RowChange, proof: _Proof) -> Finding | None:
         if not self._fatal and proof.met in self._reported:
             return None
         self._reported.add(proof.met)
@@ -118,7 +127,7 @@ class DeclaredForms:
             return "No UPDATE from this partition has been read since the start."
         return f"The last UPDATE before it, at offset {self._update}, was read as declared."
 
-    def _in_order(self, message: Message, change: RowEvidence) -> Finding | None:
+    def _in_order(self, message: Message, change: RowChange) -> Finding | None:
         """An instance switches format only once. A DELETE in the old format after one in the new format therefore comes
         from another writer.
         """
@@ -152,17 +161,20 @@ class DeclaredFormGuard:
 
     def inspect(self, message: Message, changes: Sequence[Change]) -> list[Finding]:
         """Return the findings about the rows in the next message."""
-        rows = [DecodedRow(change, complete=True) for change in changes if isinstance(change, RowChange)]
-        found = [self._forms.take(message, row) for row in rows]
+        found = [self._forms.take(message, change) for change in changes if isinstance(change, RowChange)]
         return [finding for finding in found if finding is not None]
 
-    def inspect_taken(self, message: Message, taken: TakenMessage) -> list[Finding]:
+    def inspect_taken(
+        self, messages: Sequence[Message], taken: Sequence[TakenMessage]
+    ) -> tuple[int, Sequence[Finding]]:
         """Store only the position of the last UPDATE, because the native path accepts no message that proves another
         format.
         """
-        if taken.operation.layout.op == "u":
-            self._forms.read_update(message.offset)
-        return []
+        for message, found in zip(reversed(messages), reversed(taken), strict=True):
+            if found.operation.layout.op == "u":
+                self._forms.read_update(message.offset)
+                break
+        return len(taken), ()
 
     def missed(self) -> None:
         """Do nothing, because a dead letter changes nothing."""
@@ -181,10 +193,18 @@ class UndeclaredFormGuard:
         found = [self._take(message, change.writer) for change in deletes]
         return [finding for finding in found if finding is not None]
 
-    def inspect_taken(self, message: Message, taken: TakenMessage) -> list[Finding]:
-        """Return the finding about the next message. The native path accepts no DELETE with its row in `old`."""
-        finding = self._take(message, taken.operation.layout.writer) if taken.operation.layout.op == "d" else None
-        return [] if finding is None else [finding]
+    def inspect_taken(
+        self, messages: Sequence[Message], taken: Sequence[TakenMessage]
+    ) -> tuple[int, Sequence[Finding]]:
+        """Inspect messages up to the first one with a finding. The native path accepts no DELETE with its row in
+        `old`.
+        """
+        for number, (message, found) in enumerate(zip(messages, taken, strict=True)):
+            layout = found.operation.layout
+            finding = self._take(message, layout.writer) if layout.op == "d" else None
+            if finding is not None:
+                return number + 1, (finding,)
+        return len(taken), ()
 
     def missed(self) -> None:
         """Do nothing, because a dead letter changes nothing."""

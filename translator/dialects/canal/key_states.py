@@ -11,8 +11,15 @@ SAME_SECOND = 16
 in that second is evidence.
 """
 
-Pair: TypeAlias = frozenset[int | None]
-"""The hashes of an update's two images, in either order."""
+Pair: TypeAlias = tuple[int, int]
+"""The hashes of an update's two images, the smaller one first."""
+
+DATA_AFTER, DATA_BEFORE = 1, 2
+"""The two ways to read an update with two images: `data` contains the row after the change, or the row before it."""
+
+
+def pair_of(one: int, other: int) -> Pair:
+    return min(one, other), max(one, other)
 
 
 class KeyState(Struct, gc=False):
@@ -28,7 +35,9 @@ class KeyState(Struct, gc=False):
     misread.
     """
 
-    reading: str = ""
+    reading: int = 0
+    """0 if the last change has only one meaning."""
+
     snapshot: bool = False
     pairs: frozenset[Pair] = frozenset()
     """The pairs of images in all updates to the key with this commit time."""

@@ -44,7 +44,7 @@ class CanalNativeRows:
     """The dialect's support for the native path, for one source.
 
     Args:
-        keeps_images: whether the continuity check needs the row images.
+        is_checked: whether the continuity check is on.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class CanalNativeRows:
         heartbeats: HeartbeatTables,
         layouts: Layouts,
         *,
-        keeps_images: bool,
+        is_checked: bool,
     ) -> None:
         by_mark = options.profile == "auto"
         spans = [EraSpan(0, 0, era) for era in ERAS_BY_MARK] if by_mark else era_spans(options)
@@ -72,7 +72,7 @@ class CanalNativeRows:
             profile.alibaba,
             limits.value_bytes,
             limits.rows,
-            keeps_images,
+            is_checked,
             profile.changed_alone,
         )
 

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from translator.dialects.canal.continuity import ContinuityGuard
 from translator.dialects.canal.decode import Canal
+from translator.dialects.canal.known_rows import PlainKnownRows
 from translator.dialects.canal.marks import MARKS, WriterMark
 from translator.dialects.canal.options import Continuity
 from translator.errors import MessageError
@@ -86,11 +87,14 @@ def _contradicts_itself(sample: Sequence[ReadMessage], profile: str) -> bool:
     """
     dialect = Canal(Setup("sample"), {"profile": profile})
     guards: dict[tuple[str, int], ContinuityGuard] = {}
+    states = []
+    chosen = Continuity(action="warn")
     expected: dict[tuple[str, int], int] = {}
     for message in (read.message for read in sample):
         place = message.topic, message.partition
         if place not in guards:
-            guards[place] = ContinuityGuard("sample", profile, "", Continuity(action="warn"), complete=True)
+            states.append(PlainKnownRows(chosen.keys, fatal=False))
+            guards[place] = ContinuityGuard("sample", profile, "", chosen, states[-1], complete=True)
         elif message.offset != expected[place]:
             guards[place].missed()
         expected[place] = message.offset + 1
@@ -101,7 +105,7 @@ def _contradicts_itself(sample: Sequence[ReadMessage], profile: str) -> bool:
             continue
         if isinstance(outcome, Changes):
             guards[place].inspect(message, outcome.changes)
-    return any(guard.contradictions for guard in guards.values())
+    return any(state.contradictions for state in states)
 
 
 def _left_to_the_operator(

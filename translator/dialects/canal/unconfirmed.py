@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeAlias
 
 LISTED = 1000
 """Maximum number of unconfirmed offsets to store and to list in an error."""
+
+Listed: TypeAlias = tuple[list[int], int, int | None]
+"""The stored offsets, the number of older ones, and the first of those."""
 
 
 class Unconfirmed:
@@ -18,9 +21,6 @@ class Unconfirmed:
         self._dropped = 0
         self._first: int | None = None
         self._last = -1  # the last dropped offset
-
-    def __bool__(self) -> bool:
-        return bool(self._rows)
 
     def add(self, offset: int) -> None:
         self._rows[offset] = self._rows.get(offset, 0) + 1
@@ -43,18 +43,22 @@ class Unconfirmed:
         if self._last <= offset:
             self._dropped, self._first = 0, None
 
-    def text(self, before: int) -> str:
-        """Return a sentence with the number and the offsets of the messages before an offset."""
-        offsets = [offset for offset in self._rows if offset != before]
-        if not offsets:
-            return (
-                "Since the start, every earlier update of this partition that was read the same way has been confirmed."
-            )
-        more = f", and {self._dropped} not stored, from offset {self._first} on" if self._dropped else ""
-        return (
-            f"Since the start, {len(offsets) + self._dropped} earlier message(s) of this partition were read the "
-            f"same way and written without confirmation: offsets {', '.join(_ranges(sorted(offsets)))}{more}. "
-        )
+    def listed(self) -> Listed:
+        """Return the offsets in the order in which they were added."""
+        return list(self._rows), self._dropped, self._first
+
+
+def unconfirmed_text(listed: Listed, before: int) -> str:
+    """Return a sentence with the number and the offsets of the messages before an offset."""
+    stored, dropped, first = listed
+    offsets = [offset for offset in stored if offset != before]
+    if not offsets:
+        return "Since the start, every earlier update of this partition that was read the same way has been confirmed."
+    more = f", and {dropped} not stored, from offset {first} on" if dropped else ""
+    return (
+        f"Since the start, {len(offsets) + dropped} earlier message(s) of this partition were read the "
+        f"same way and written without confirmation: offsets {', '.join(_ranges(sorted(offsets)))}{more}. "
+    )
 
 
 def _ranges(offsets: Sequence[int]) -> Iterator[str]:
