@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,12 +42,12 @@ def build(folder: Path) -> Packages:
         old.unlink()
     with tempfile.TemporaryDirectory(prefix="cdc-package-") as name:
         work = Path(name)
-        _copy(work / "checkout")
-        source = folder / _call_backend("build_sdist", work / "checkout", folder)
+        copy_checkout(work / "checkout", _PARTS)
+        source = folder / call_backend("build_sdist", work / "checkout", folder)
         with tarfile.open(source) as packed:
             packed.extractall(work, filter="data")
         plain = (
-            work / "wheels" / _call_backend("build_wheel", work / source.name.removesuffix(".tar.gz"), work / "wheels")
+            work / "wheels" / call_backend("build_wheel", work / source.name.removesuffix(".tar.gz"), work / "wheels")
         )
         if BUILT.is_file():
             plain = _with_native_path(plain, work)
@@ -55,18 +56,19 @@ def build(folder: Path) -> Packages:
     return Packages(source, wheel)
 
 
-def _copy(to: Path) -> None:
-    listed = _run(["git", "ls-files", "-z", *_PARTS], ROOT)
+def copy_checkout(to: Path, parts: Iterable[str]) -> None:
+    """Copy the files in parts of this checkout that git tracks."""
+    listed = _run(["git", "ls-files", "-z", *parts], ROOT)
     for name in filter(None, listed.split("\0")):
         (to / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / name, to / name)
 
 
-def _call_backend(hook: str, checkout: Path, folder: Path) -> str:
+def call_backend(hook: str, checkout: Path, folder: Path, environment: Mapping[str, str] = os.environ) -> str:
     """Call a hook of the build backend, and return the name of the file that the hook created in a folder."""
     folder.mkdir(exist_ok=True)
     code = f"import sys, setuptools.build_meta as backend; print(backend.{hook}(sys.argv[1]))"
-    return _run([sys.executable, "-c", code, str(folder.resolve())], checkout).splitlines()[-1]
+    return _run([sys.executable, "-c", code, str(folder.resolve())], checkout, environment).splitlines()[-1]
 
 
 def _with_native_path(plain: Path, work: Path) -> Path:
@@ -93,8 +95,8 @@ def _with_native_path(plain: Path, work: Path) -> Path:
     return packed.with_name(Path(name).name)
 
 
-def _run(command: list[str], folder: Path) -> str:
-    environment = {**os.environ, "SOURCE_DATE_EPOCH": EPOCH}
+def _run(command: list[str], folder: Path, environment: Mapping[str, str] = os.environ) -> str:
+    environment = {**environment, "SOURCE_DATE_EPOCH": EPOCH}
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"package: {' '.join(command)} failed:\n{done.stdout}{done.stderr}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import subprocess
 import sys
 import sysconfig
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from dev.native import BUILT
-from dev.release.package import Packages, build
+from dev.release.package import Packages, build, call_backend, copy_checkout
 
 ROOT = Path(__file__).parents[2]
 SAMPLES = ROOT / "dev" / "demo" / "samples" / "canal.jsonl"
@@ -78,3 +79,18 @@ def test_the_same_source_gives_the_same_wheel(packages: Packages, tmp_path: Path
     again = build(tmp_path).wheel
     assert packages.wheel.name == again.name
     assert hashlib.sha256(packages.wheel.read_bytes()).digest() == hashlib.sha256(again.read_bytes()).digest()
+
+
+@pytest.mark.parametrize("compiler", [True, False], ids=["cargo", "no cargo"])
+def test_pip_builds_the_native_path(compiler: bool, tmp_path: Path) -> None:
+    """`pip install .` calls the same hook. Without cargo, the result is a wheel for every platform."""
+    copy_checkout(tmp_path / "checkout", ["."])
+    environment = dict(os.environ)
+    if not compiler:
+        environment |= {"PATH": "/nonexistent", "CDC_CACHE": str(tmp_path / "cache")}
+    name = call_backend("build_wheel", tmp_path / "checkout", tmp_path / "wheels", environment)
+    native = BUILT.is_file() and compiler
+    assert native == name.startswith("cdc_translator-0.1.0-cp311-abi3-")
+    assert native == (not name.endswith("-py3-none-any.whl"))
+    files = zipfile.ZipFile(tmp_path / "wheels" / name).namelist()
+    assert native == (str(BUILT.relative_to(ROOT)) in files)

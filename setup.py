@@ -1,0 +1,53 @@
+"""Adds the native path to installations and wheels that are built from a checkout, if cargo is installed
+(docs/native.md). All other build settings are in pyproject.toml.
+"""
+
+import shutil
+import sys
+from functools import cache
+from pathlib import Path
+
+from setuptools import Distribution, setup
+from setuptools.command.bdist_wheel import bdist_wheel
+from setuptools.command.build_py import build_py
+
+ROOT = Path(__file__).parent
+
+
+@cache
+def extension() -> Path | None:
+    """Return the built extension. None if it cannot be built, or if this is not a checkout."""
+    if not (ROOT / "dev" / "native.py").is_file():
+        return None
+    sys.path.insert(0, str(ROOT))  # build backends do not add it
+    from dev import native
+
+    return native.BUILT if native.main(()) == 0 and native.BUILT.is_file() else None
+
+
+class BuildPython(build_py):
+    """Copies the extension, except into an editable installation, which uses the checkout's."""
+
+    def run(self) -> None:
+        super().run()
+        built = extension()
+        if built is not None and not self.editable_mode:
+            shutil.copyfile(built, Path(self.build_lib, built.relative_to(ROOT)))
+
+
+class NativeDistribution(Distribution):
+    """A distribution that is specific to the platform if it contains the extension."""
+
+    def has_ext_modules(self) -> bool:
+        return extension() is not None
+
+
+class Wheel(bdist_wheel):
+    """Names a wheel with the extension. The stable ABI works with any newer Python."""
+
+    def get_tag(self) -> tuple[str, str, str]:
+        python, abi, platform = super().get_tag()
+        return (python, abi, platform) if self.root_is_pure else ("cp311", "abi3", platform)
+
+
+setup(distclass=NativeDistribution, cmdclass={"build_py": BuildPython, "bdist_wheel": Wheel})
