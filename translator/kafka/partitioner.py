@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from aiokafka.partitioner import murmur2
 
 
@@ -12,7 +14,12 @@ def output_place(topic: str, partition: int) -> int:
     The number is Kafka's hash of the raw topic name, made positive as in Kafka, plus the raw partition number. The
     partitions of a raw topic therefore map to different partitions of an output topic that has enough partitions.
     """
-    return (int(murmur2(topic.encode())) & 0x7FFFFFFF) + partition
+    return _hash(topic) + partition
+
+
+@cache
+def _hash(topic: str) -> int:
+    return int(murmur2(topic.encode())) & 0x7FFFFFFF
 
 
 def output_partition(topic: str, partition: int, partitions: int) -> int:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import time
 from collections import Counter as Tallies
 from collections.abc import Iterable
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar, cast
 
 from msgspec import Struct, field
 from prometheus_client import Counter, Gauge, Summary, generate_latest
+from prometheus_client.metrics import MetricWrapperBase
 
 from cdc_core.envelope import ChangeEvent
 from cdc_core.metrics_registry import process_registry, shown
@@ -20,6 +21,8 @@ from cdc_core.statement_notes import statement_notes
 from translator.state.partition_stops import PartitionStop
 
 PARTITION = ("source", "topic", "partition")
+
+M = TypeVar("M", bound=MetricWrapperBase)
 
 Counted: TypeAlias = tuple[str | None, str | None, str | None, str]
 """Database, schema and table, and the operation or, for events that are not rows, the kind."""
@@ -126,6 +129,7 @@ class Metrics:
             registry=self.registry,
         )
         self._newest: dict[tuple[str, str], int] = {}
+        self._series: dict[tuple[MetricWrapperBase, tuple[str, ...]], MetricWrapperBase] = {}
         self._lag = Gauge(
             "cdc_source_lag_seconds",
             "Time from the source commit of the last event to its acknowledgement. Absent without commit times.",
@@ -219,9 +223,9 @@ class Metrics:
     def account(self, account: BatchAccount) -> None:
         """Add an acknowledged batch."""
         where = (account.source, account.topic, str(account.partition))
-        self._in.labels(*where).inc(account.records)
-        self._translated.labels(*where).inc(account.translated)
-        self._learned.labels(*where).inc(account.learned)
+        self._of(self._in, *where).inc(account.records)
+        self._of(self._translated, *where).inc(account.translated)
+        self._of(self._learned, *where).inc(account.learned)
         for family, tallies in (
             (self._dead, account.dead),
             (self._skipped, account.skipped),
@@ -230,19 +234,19 @@ class Metrics:
             (self._native, account.native),
         ):
             for label, count in tallies.items():
-                family.labels(*where, label).inc(count)
+                self._of(family, *where, label).inc(count)
         for labels, count in account.refused.items():
-            self._refused.labels(*where, *labels).inc(count)
+            self._of(self._refused, *where, *labels).inc(count)
         for counted, count in account.changes.items():
             if (name := self._table(account.source, counted)) is not None:
-                self._changes.labels(account.source, name, counted[-1]).inc(count)
+                self._of(self._changes, account.source, name, counted[-1]).inc(count)
         for (counted, note), count in account.statements.items():
-            self._statements.labels(account.source, self._table(account.source, counted) or ALL, note).inc(count)
+            self._of(self._statements, account.source, self._table(account.source, counted) or ALL, note).inc(count)
         for counted, committed_us in account.committed_us.items():
             if (name := self._table(account.source, counted)) not in (None, OTHER):
                 self._tell_commit((account.source, name), committed_us)
         if account.newest_us is not None:
-            self._lag.labels(account.source).set(time.time() - account.newest_us / 1e6)
+            self._of(self._lag, account.source).set(time.time() - account.newest_us / 1e6)
 
     def tell_lag(self, source: str, topic: str, partition: int, records: int, seconds: float) -> None:
         """Set a partition's lag."""
@@ -267,7 +271,16 @@ class Metrics:
         """Set a table's newest commit time. The table's partitions can be acknowledged in any order."""
         if committed_us > self._newest.get(table, -1):
             self._newest[table] = committed_us
-            self._committed.labels(*table).set(committed_us / 1e6)
+            self._of(self._committed, *table).set(committed_us / 1e6)
+
+    def _of(self, metric: M, *labels: str) -> M:
+        """Return a metric's series. The library takes 3 us to find one, so they are stored. Only for metrics whose
+        series are never removed.
+        """
+        found = self._series.get((metric, labels))
+        if found is None:
+            found = self._series[metric, labels] = metric.labels(*labels)
+        return cast(M, found)
 
     def _table(self, source: str, counted: Counted) -> str | None:
         """Return a table's label, or OTHER. Names come from messages, and each label creates a permanent series."""

@@ -82,4 +82,5 @@ class PartitionWorkers(Generic[P, B]):
             self._freed.set()
             # A reference kept while waiting for the next batch would keep this batch alive after a rebalance.
             del batch
-            await asyncio.sleep(0)  # gives the other queues and the probes a turn while this queue is busy
+            if not queue.empty():
+                await asyncio.sleep(0)  # gives the other queues and the probes a turn while this queue is busy

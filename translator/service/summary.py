@@ -22,9 +22,15 @@ class _Sums:
         self._records["learned"] += account.learned
         self._records["skipped"] += account.skipped.total()
         self._records["written"] += account.written.total()
-        self._dead.update(account.dead)
+        if account.dead:
+            self._dead.update(account.dead)
         for (_, code), count in account.refused.items():
             self._refused[code] += count
+
+    def merge(self, other: _Sums) -> None:
+        self._records.update(other._records)
+        self._dead.update(other._dead)
+        self._refused.update(other._refused)
 
     def fields(self) -> dict[str, Any]:
         names = ("read", "translated", "learned", "skipped", "written")
@@ -40,19 +46,22 @@ class Summary:
 
     def __init__(self) -> None:
         self._since_line = _Sums()
-        self._since_start = _Sums()
+        self._before_line = _Sums()
 
     def add(self, account: BatchAccount) -> None:
         """Add an acknowledged batch."""
         self._since_line.add(account)
-        self._since_start.add(account)
 
     def take(self) -> dict[str, Any]:
         """Return the fields for the line, and reset the sums."""
         fields = self._since_line.fields()
+        self._before_line.merge(self._since_line)
         self._since_line = _Sums()
         return fields
 
     def total(self) -> dict[str, Any]:
         """Return the same fields for all work since the start of the process."""
-        return self._since_start.fields()
+        everything = _Sums()
+        everything.merge(self._before_line)
+        everything.merge(self._since_line)
+        return everything.fields()

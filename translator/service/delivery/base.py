@@ -196,15 +196,20 @@ class BatchQueues(Generic[B]):
 
 
 async def until_capacity(delivery: Delivery, batches: int, records: int) -> None:
-    """Call `reap` until fewer batches and records than these limits are in flight.
+    """Return when fewer batches and records than these limits are in flight. Below the limits, only the service's
+    background task calls `reap`, because a call for each batch would cost as much as several messages.
 
     Raises:
         FatalError: as `Delivery.reap`.
     """
-    delivery.reap()
-    while delivery.batches >= batches or delivery.records >= records:
-        await asyncio.sleep(PAUSE_SECONDS)
+
+    def is_full() -> bool:
+        return delivery.batches >= batches or delivery.records >= records
+
+    while is_full():
         delivery.reap()
+        if is_full():
+            await asyncio.sleep(PAUSE_SECONDS)
 
 
 def never() -> Awaitable[bool]:
