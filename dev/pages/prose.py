@@ -8,6 +8,7 @@ sentence's file and line.
 from __future__ import annotations
 
 import ast
+import inspect
 import random
 import re
 from collections.abc import Iterator, Mapping
@@ -34,18 +35,26 @@ _LOG_METHODS = frozenset({"debug", "info", "warning", "error", "exception", "cri
 _FENCE = re.compile(r"^(`{3,}).*?^\1`*$", re.MULTILINE | re.DOTALL)
 _SENTENCE_END = re.compile(r"(?<=[.!?:])\s+(?=[A-Z`*\"(\[])")
 _SECTION = re.compile(r"^(Args|Returns|Raises|Yields|Attributes):$")
+_CODE = re.compile(
+    r"\b(?:SELECT|MERGE INTO|CREATE (?:OR|TABLE|INDEX)|ALTER TABLE|WHEN (?:NOT )?MATCHED|ATTACH|case when|topk)\b"
+    r"|import \w+[;,]|[\w.]\|[\w.]|font-family|body \{|-src "
+)
+"""SQL, Python, CSS and regular expressions."""
+_LITERAL = re.compile(r"(?<=\n\n)(?: {4}.*\n)+")
+"""An indented block of code in a docstring."""
 _WORDS = re.compile(r"[A-Za-z]{2,}")
 _NOT_WORDS = re.compile(r"`[^`]*`|\]\([^)]*\)|<[^>]*>|\S*[/_.]\S+")
 """Code in marks, targets of links, HTML, paths and names."""
 
 
 class Text(NamedTuple):
-    """A piece of prose; `line` is where it starts."""
+    """A piece of prose and the line on which it starts. A piece can be a table cell."""
 
     path: Path
     line: int
     kind: Kind
     text: str
+    cell: bool = False
 
 
 def prose() -> Iterator[Text]:
@@ -79,7 +88,7 @@ def _of_page(path: Path) -> Iterator[Text]:
     for number, line in enumerate([*text.splitlines(), ""], 1):
         if line.startswith("|"):
             for cell in re.split(r"(?<!\\)\|", line.strip().strip("|")):
-                yield Text(path, number, "docs", cell.strip())
+                yield Text(path, number, "docs", cell.strip(), cell=True)
         elif line.strip() and not line.startswith(("<", "#")):
             paragraph.append(line)
             continue
@@ -98,7 +107,7 @@ def of_module(path: Path, source: str) -> Iterator[Text]:
         match node:
             case ast.Expr(value=ast.Constant(value=str() as text) as constant):
                 known.add(id(constant))
-                yield Text(path, node.lineno, "docstring", text)
+                yield Text(path, node.lineno, "docstring", _LITERAL.sub("", inspect.cleandoc(text)))
             case ast.Call(func=function, args=arguments, keywords=keywords):
                 named: dict[str, Kind] = {"description": "setting", "help": "help", "short_help": "help"}
                 for keyword in keywords:
@@ -130,9 +139,14 @@ def sample(seed: int, count: int) -> list[tuple[Text, str]]:
     drawn = random.Random(seed)
     by_kind: dict[Kind, list[tuple[Text, str]]] = {kind: [] for kind in _SHARES}
     for text in prose():
+        # A cell without a full stop is a fragment that only its row and its column explain.
+        if text.cell and not text.text.endswith((".", "?", "!")):
+            continue
         enough = 3 if text.kind == "log" else 6
         for one in sentences(text.text):
             # A list of tests, a path or a line of SVG is not prose, however many words it has.
+            if text.kind == "error" and _CODE.search(one):
+                continue
             if len(_WORDS.findall(_NOT_WORDS.sub(" ", one))) >= enough:
                 by_kind[text.kind].append((text, one))
     chosen = [one for kind, share in _SHARES.items() for one in drawn.sample(by_kind[kind], round(count * share))]
