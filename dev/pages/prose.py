@@ -33,7 +33,8 @@ _SHARES: Mapping[Kind, float] = {
 
 _LOG_METHODS = frozenset({"debug", "info", "warning", "error", "exception", "critical"})
 _FENCE = re.compile(r"^(`{3,}).*?^\1`*$", re.MULTILINE | re.DOTALL)
-_SENTENCE_END = re.compile(r"(?<=[.!?:])\s+(?=[A-Z`*\"(\[])")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`*\"(\[])")
+_END = re.compile(r"[.!?:][*\")]*$")
 _SECTION = re.compile(r"^(Args|Returns|Raises|Yields|Attributes):$")
 _CODE = re.compile(
     r"\b(?:SELECT|MERGE INTO|CREATE (?:OR|TABLE|INDEX)|ALTER TABLE|WHEN (?:NOT )?MATCHED|ATTACH|case when|topk)\b"
@@ -48,13 +49,12 @@ _NOT_WORDS = re.compile(r"`[^`]*`|\]\([^)]*\)|<[^>]*>|\S*[/_.]\S+")
 
 
 class Text(NamedTuple):
-    """A piece of prose and the line on which it starts. A piece can be a table cell."""
+    """A piece of prose, and the line on which it starts."""
 
     path: Path
     line: int
     kind: Kind
     text: str
-    cell: bool = False
 
 
 def prose() -> Iterator[Text]:
@@ -88,7 +88,7 @@ def _of_page(path: Path) -> Iterator[Text]:
     for number, line in enumerate([*text.splitlines(), ""], 1):
         if line.startswith("|"):
             for cell in re.split(r"(?<!\\)\|", line.strip().strip("|")):
-                yield Text(path, number, "docs", cell.strip(), cell=True)
+                yield Text(path, number, "docs", cell.strip())
         elif line.strip() and not line.startswith(("<", "#")):
             paragraph.append(line)
             continue
@@ -139,13 +139,13 @@ def sample(seed: int, count: int) -> list[tuple[Text, str]]:
     drawn = random.Random(seed)
     by_kind: dict[Kind, list[tuple[Text, str]]] = {kind: [] for kind in _SHARES}
     for text in prose():
-        # A cell without a full stop is a fragment that only its row and its column explain.
-        if text.cell and not text.text.endswith((".", "?", "!")):
-            continue
         enough = 3 if text.kind == "log" else 6
         for one in sentences(text.text):
             # A list of tests, a path or a line of SVG is not prose, however many words it has.
             if text.kind == "error" and _CODE.search(one):
+                continue
+            # Headings, list items and table cells are often fragments that only their context explains.
+            if text.kind == "docs" and not _END.search(one):
                 continue
             if len(_WORDS.findall(_NOT_WORDS.sub(" ", one))) >= enough:
                 by_kind[text.kind].append((text, one))
