@@ -52,7 +52,7 @@ class _Time(click.ParamType):
 
 
 class _Place(click.IntRange):
-    """A partition or offset in the dead-letter topic. Operators also know the position of the letter's original
+    """A partition or offset in the dead-letter topic. Operators also know the position of the dead letter's original
     message, but that position must not be used here.
     """
 
@@ -70,24 +70,32 @@ class _Place(click.IntRange):
 
 @click.group(cls=CommandGroup)
 def dlq() -> None:
-    """List, show, replay and discard dead letters: messages that could not be translated."""
+    """List, show, replay and discard dead letters, which are messages that could not be translated."""
 
 
 def _filters(command: Command) -> Command:
     """Add the filter options that `_wanted` reads."""
     for option in (
-        click.option("--limit", type=click.IntRange(min=1), help="Select only the first N letters, in replay order."),
-        click.option("--until", type=_Time(), help="Select only letters written before this time."),
-        click.option("--since", type=_Time(), help="Select only letters written at or after this time."),
+        click.option(
+            "--limit", type=click.IntRange(min=1), help="Select only the first N dead letters, in replay order."
+        ),
+        click.option("--until", type=_Time(), help="Select only dead letters written before this time."),
+        click.option("--since", type=_Time(), help="Select only dead letters written at or after this time."),
         click.option(
             "--table",
             "tables",
             multiple=True,
-            help="Select only letters whose messages are known to be for this table. Repeatable.",
+            help="Select only dead letters whose messages are known to be for this table. Repeatable.",
         ),
-        click.option("--topic", "topics", multiple=True, help="Select only letters from this raw topic. Repeatable."),
-        click.option("--source", "sources", multiple=True, help="Select only letters from this source. Repeatable."),
-        click.option("--code", "codes", multiple=True, help="Select only letters with this error code. Repeatable."),
+        click.option(
+            "--topic", "topics", multiple=True, help="Select only dead letters from this raw topic. Repeatable."
+        ),
+        click.option(
+            "--source", "sources", multiple=True, help="Select only dead letters from this source. Repeatable."
+        ),
+        click.option(
+            "--code", "codes", multiple=True, help="Select only dead letters with this error code. Repeatable."
+        ),
     ):
         command = option(command)
     return command
@@ -113,7 +121,7 @@ def _wanted(
 @dlq.command()
 @config_option
 @_filters
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per letter, for use by programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per dead letter, for use by programs.")
 def ls(config: Path, as_json: bool, **filters: Any) -> None:
     """List dead letters by source, code and table, with counts and times."""
     settings = settings_module.load(config)
@@ -145,7 +153,7 @@ def ls(config: Path, as_json: bool, **filters: Any) -> None:
 def show(config: Path, raw: Path | None, as_json: bool, partition: int, offset: int) -> None:
     """Show one dead letter, identified by its partition and offset in the dead-letter topic: reason, origin and form.
 
-    The message's values are never shown. Its key, value and headers appear only as structure and lengths.
+    The message's values are never shown. Only the structure and lengths of its key, value and headers are shown.
     """
     settings = settings_module.load(config)
     from translator.operations.dlq.reader import LetterFilter, look
@@ -176,8 +184,8 @@ def show(config: Path, raw: Path | None, as_json: bool, partition: int, offset: 
 def replay(config: Path, execute: bool, as_json: bool, **filters: Any) -> None:
     """Translate dead letters again, using the current configuration and the original coordinates.
 
-    Without --execute, the command only reports what would happen. Letters that were already replayed are skipped. With
-    --execute, the exit code is 1 if a table is still held because some of its letters have not been replayed.
+    Without --execute, the command only reports what would happen. Dead letters that were already replayed are skipped.
+    With --execute, the exit code is 1 if a table is still held because some of its dead letters have not been replayed.
     """
     settings = settings_module.load(config)
     from translator.operations.dlq.replay import replay as replay_letters
@@ -198,16 +206,20 @@ def replay(config: Path, execute: bool, as_json: bool, **filters: Any) -> None:
 @config_option
 @_filters
 @click.option(
-    "--reason", required=True, help="Reason for discarding the letters. The list shows it next to each letter."
+    "--reason",
+    required=True,
+    help="Reason for discarding the dead letters. The list shows it next to each dead letter.",
 )
-@click.option("--execute", is_flag=True, help="Mark the letters as discarded. Without this option, nothing is written.")
+@click.option(
+    "--execute", is_flag=True, help="Mark the dead letters as discarded. Without this option, nothing is written."
+)
 @json_option
 def discard(config: Path, reason: str, execute: bool, as_json: bool, **filters: Any) -> None:
-    """Discard dead letters for a given reason: they stay in their topic but are no longer replayed.
+    """Discard dead letters and record the reason. They stay in their topic but are no longer replayed.
 
-    Without --execute, the command only lists the letters. Once all letters of a held table are replayed or discarded,
-    the next `dlq replay --execute` releases the table. Readers of the canonical topic never receive the changes in
-    discarded messages.
+    Without --execute, the command only lists the dead letters. Once all dead letters of a held table are replayed or
+    discarded, the next `dlq replay --execute` releases the table. Readers of the canonical topic never receive the
+    changes in discarded messages.
     """
     settings = settings_module.load(config)
     from translator.operations.dlq.discard import discard as discard_letters

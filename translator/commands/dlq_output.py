@@ -22,11 +22,11 @@ if TYPE_CHECKING:  # imported at run time, so that help and `translator translat
 _GROUP = ("source", "code", "table", "only in", "letters", "replayed", "discarded", "first", "last")
 
 _NAMED = 10
-"""Maximum number of letters or tables that are listed one by one."""
+"""Maximum number of dead letters or tables that are listed one by one."""
 
 
 def facts(found: StoredLetter, *, masked: bool) -> dict[str, Any]:
-    """Return a letter's facts as JSON: never row data, and no table names if columns are masked."""
+    """Return a dead letter's facts as JSON: never row data, and no table names if columns are masked."""
     letter, message = found.letter, found.letter.message
     return {
         "partition": found.partition,
@@ -51,12 +51,13 @@ def facts(found: StoredLetter, *, masked: bool) -> dict[str, Any]:
 
 
 def _reason(found: StoredLetter, *, masked: bool) -> str | None:
-    """Return a letter's reason, or None if the letter predates the masks and may contain a masked value."""
+    """Return a dead letter's reason, or None if the dead letter predates the masks and may contain a masked value."""
     return None if masked and not found.letter.is_left_out else found.letter.reason
 
 
 def print_groups(letters: list[StoredLetter], masked_sources: Collection[str]) -> None:
-    """Print the letters in groups. Then print one letter's reason per group, with its arguments for `dlq show`."""
+    """Print the dead letters in groups. Then print one dead letter's reason per group, with its arguments for `dlq
+    show`."""
     groups: dict[tuple[str, str, str, str], list[StoredLetter]] = {}
     for found in letters:
         letter = found.letter
@@ -106,7 +107,7 @@ def still_held(blocked: Mapping[HeldTable, HoldMark]) -> str:
 
 
 def letter_facts(found: StoredLetter, *, masked: bool) -> dict[str, Any]:
-    """Return everything about a letter except its message, which is reduced to its structure."""
+    """Return everything about a dead letter except its message, which is reduced to its structure."""
     message = found.letter.message
     layout = [size_alone(message.value)] if masked else preview(message.value)
     headers = {name: None if value is None else len(value) for name, value in message.headers}
@@ -185,7 +186,9 @@ def print_report(report: ReplayReport, *, execute: bool) -> None:
     for (output, code), count in sorted(report.refused.items()):
         click.echo(f"{count} events could not be written to {output} and became new dead letters: {code}")
     for found, reason in report.impossible[:_NAMED]:
-        click.echo(f"the letter at partition {found.partition}, offset {found.offset} cannot be replayed: {reason}")
+        click.echo(
+            f"the dead letter at partition {found.partition}, offset {found.offset} cannot be replayed: {reason}"
+        )
     if len(report.impossible) > _NAMED:
         click.echo(f"… and {len(report.impossible) - _NAMED} more")
     print_held(report.blocked)

@@ -58,7 +58,8 @@ class Target(Struct, frozen=True):
     stops: frozenset[ErrorCode] = frozenset()
     """Codes that stop their partition instead of producing a dead letter (`on_error`)."""
     holds: frozenset[ErrorCode] = frozenset()
-    """Codes whose dead letters hold later messages for the same table until the letters are replayed (`on_error`)."""
+    """Codes whose dead letters hold later messages for the same table until the dead letters are replayed
+    (`on_error`)."""
     holds_contradictions: bool = False
     """True if a message that contradicts its source's options holds only its own partition, and does not stop the
     source.
@@ -357,7 +358,7 @@ class Pipeline:
 
     async def _hold(self, context: MessageContext, code: ErrorCode) -> OnStored | None:
         """Hold the messages that follow a dead letter if its code requires it. Returns a function to call with the
-        letter's offset.
+        dead letter's offset.
 
         A held message in turn holds all of its tables, because its other tables now also have a gap.
         """

@@ -72,7 +72,7 @@ class HoldMark(Struct, frozen=True):
 
 
 class CaughtUp(Struct, frozen=True):
-    """All letters for a held table before offset `read` of the dead-letter topic were replayed."""
+    """All dead letters for a held table before offset `read` of the dead-letter topic were replayed."""
 
     letters_id: str
     """The dead-letter topic's id. Offsets restart when a topic is recreated."""
@@ -189,8 +189,8 @@ class Holds:
         held = [(of, mark) for of, mark in self._marks.items() if (of.topic, of.partition) == place]
         held = [(of, mark) for of, mark in held if of.topic_id == topic_id]
         if held:
-            # The tables to which the letters belong are not known here, so any of these letters could be the last
-            # letter of a held table.
+            # The tables to which the dead letters belong are not known here, so any of these dead letters could be the
+            # last dead letter of a held table.
             last = await self._journal.end_of_letters(letters) - 1
             self._mine[place] = {of.table: Hold(of, mark.since, last) for of, mark in held}
         self._owned.add(place)
@@ -254,7 +254,7 @@ class Holds:
                 partition must have been delivered by then.
 
         Returns:
-            A function to call with the dead letter's offset once the letter has been delivered.
+            A function to call with the dead letter's offset once the dead letter has been delivered.
         """
         place = message.topic, message.partition
         mine = self._mine.get(place, {})

@@ -70,16 +70,16 @@ class Letter(Struct, frozen=True):
     """A dead letter that was read back: the original message, and the facts that were recorded about it."""
 
     message: Message
-    """The message's `topic_id` is `-` if the letter does not contain a topic id."""
+    """The message's `topic_id` is `-` if the dead letter does not contain a topic id."""
     code: str
-    """The code from the release that wrote the letter. This release's ErrorCode may not include that code."""
+    """The code from the release that wrote the dead letter. This release's ErrorCode may not include that code."""
     reason: str
     source: str
     version: str
     output: str | None
     """The projection, if the message is missing only from that projection."""
     body_bytes: int | None
-    """The size of a value that is not in the letter. The key and headers can also be missing."""
+    """The size of a value that is not in the dead letter. The key and headers can also be missing."""
     ours: Headers
     """The headers that a dead letter adds."""
 
@@ -95,7 +95,7 @@ def read_dead_letter(
     """Parse a record from `dead_letter_record`. Returns None for a record that the translator did not write.
 
     A message can already contain our headers, because it was a dead letter before. The last of these headers belong to
-    this letter.
+    this dead letter.
     """
     begin = max((place for place, (name, _) in enumerate(headers) if name == _FIRST), default=None)
     if begin is None:

@@ -1,4 +1,4 @@
-"""Access to values and actions: for nobody, for users with a token, or for users authenticated by a proxy."""
+"""Control access to values and actions: for nobody, for users with a token, or for users authenticated by a proxy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A service's pages: status, dead letters, a single letter, and its replay."""
+"""A service's pages: status, dead letters, a single dead letter, and its replay."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from translator.web.service_view import ServiceView
 Found = TypeVar("Found")
 
 _MOST = 200
-"""Maximum number of letters to list per group, newest first."""
+"""Maximum number of dead letters to list per group, newest first."""
 
 NAV = (("/status", "Status"), ("/letters", "Dead letters"), ("/schemas", "Schemas"))
 
 
 class LetterGroup(NamedTuple):
-    """A source's letters with one code."""
+    """A source's dead letters with one code."""
 
     source: str
     code: str
@@ -119,7 +119,7 @@ class ServicePages:
             raise web.HTTPForbidden(reason="log in first, because a replay writes events")
         if execute:
             self._access.note(request, f"replay of {quote(source)}, {quote(code)}")
-        # A replay takes as long as its letters require.
+        # A replay takes as long as its dead letters require.
         report = await asked(lambda: self._view.replay(source, code, execute=execute), self._nav, seconds=None)
         if isinstance(report, web.Response):
             return report
@@ -166,7 +166,7 @@ def joined(schema: TableSchema) -> str:
 
 
 def _inside(path: str) -> str:
-    """Return a path if it belongs to these pages. Any other path is replaced by the path of the letters page."""
+    """Return a path if it belongs to these pages. Any other path is replaced by the path of the dead letters page."""
     return path if path.startswith("/letters/") and path.isprintable() and "//" not in path else "/letters"
 
 

@@ -72,7 +72,7 @@ class ServiceView:
         return self._letters.get()
 
     def letter(self, partition: int, offset: int, *, reveal: bool) -> LetterView | None:
-        """Return a letter, or None if no letter is at that position.
+        """Return a dead letter, or None if no dead letter is at that position.
 
         Args:
             reveal: include the complete message and its events, if masks allow it.
@@ -95,7 +95,7 @@ class ServiceView:
         )
 
     def replay(self, source: str, code: str, *, execute: bool) -> ReplayReport:
-        """Replay a source's letters with a code, or report what they would become."""
+        """Replay a source's dead letters with a code, or report what they would become."""
         self._letters.forget()
         self._known.forget()
         wanted = LetterFilter(codes=(code,), sources=(source,))

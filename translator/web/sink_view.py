@@ -1,6 +1,6 @@
 """The sink as the pages show it: its tables, batches and quarantine, as read from the JSON output of `spark-sink`.
 
-The two programs do not import each other. The sink's commands are run as separate processes.
+The two programs do not import each other, so the sink's commands run as separate processes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Discard dead letters for a given reason: the letters stay in their topic and are never replayed."""
+"""Discard dead letters for a given reason: the dead letters stay in their topic and are never replayed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ REASON_CHARACTERS = 500
 def discard(
     settings: Settings, wanted: LetterFilter, reason: str, say: Callable[[str], None], *, execute: bool
 ) -> Dead:
-    """Mark the selected letters that were neither replayed nor discarded. Without `execute`, only find these letters.
+    """Mark the selected dead letters that were neither replayed nor discarded. Without `execute`, only find these dead
+    letters.
 
     Raises:
         ConfigError: the reason is empty or too long, or the dead-letter topic does not exist.

@@ -14,13 +14,14 @@ from translator.message import Message
 from translator.operations.dlq.reader import StoredLetter
 
 _NEAR = 1_000
-"""Maximum number of offsets to read through between two letters. Seeking takes as long as reading this many offsets."""
+"""Maximum number of offsets to read through between two dead letters. Seeking takes as long as reading this many
+offsets."""
 
 
 def with_messages(
     letters: Sequence[StoredLetter], topics: TopicAdmin, client: Mapping[str, Any], group: str
 ) -> list[StoredLetter]:
-    """Return the letters, with the messages that still exist at their origin.
+    """Return the dead letters, with the messages that still exist at their origin.
 
     Raises:
         FatalError: a raw topic cannot be read.

@@ -1,4 +1,4 @@
-"""Read the dead-letter topic to find its letters, and which of them were replayed. Uses no consumer group."""
+"""Read the dead-letter topic to find its dead letters, and which of them were replayed. Uses no consumer group."""
 
 from __future__ import annotations
 
@@ -35,9 +35,10 @@ class LetterFilter(Struct, frozen=True):
     tables: Collection[str] = ()
     since_ms: int | None = None
     until_ms: int | None = None
-    """Exclusive. Both times are compared with the time at which the letter was written, according to its record."""
+    """Exclusive. Both times are compared with the time at which the dead letter was written, according to its
+    record."""
     limit: int | None = None
-    """Maximum number of letters. The first letters in replay order are selected."""
+    """Maximum number of dead letters. The first dead letters in replay order are selected."""
 
 
 class StoredLetter(Struct, frozen=True):
@@ -52,42 +53,43 @@ class StoredLetter(Struct, frozen=True):
     replayed: bool
     wanted: bool = True
     discarded: str | None = None
-    """The operator's reason for discarding the letter. A discarded letter also counts as replayed, because nothing
-    remains to be done for it.
+    """The operator's reason for discarding the dead letter. A discarded dead letter also counts as replayed, because
+    nothing remains to be done for it.
     """
 
     @property
     def identity(self) -> Identity:
-        """The message, and the output from which it is missing. Equal for duplicate letters, which are written after a
-        crash or when a message is read twice.
+        """The message, and the output from which it is missing. Equal for duplicate dead letters, which are written
+        after a crash or when a message is read twice.
         """
         message = self.letter.message
         return message.topic, message.topic_id, message.partition, message.offset, self.letter.output
 
 
 class Dead(Struct):
-    """The letters that a pass over the topic found."""
+    """The dead letters that a pass over the topic found."""
 
     topic_id: str
     letters: list[StoredLetter] = field(default_factory=list)
-    """The letters in replay order: by raw topic, partition and offset. If a topic was recreated, its older incarnation
-    comes first.
+    """The dead letters in replay order: by raw topic, partition and offset. If a topic was recreated, its older
+    incarnation comes first.
     """
     replayed: int = 0
-    """Selected letters that were left out because they were replayed."""
+    """Selected dead letters that were left out because they were replayed."""
     foreign: int = 0
     """Records that are not the translator's dead letters."""
     expired: list[str] = field(default_factory=list)
-    """Keys of marks whose letters no longer exist in the topic."""
+    """Keys of marks whose dead letters no longer exist in the topic."""
     held: dict[HeldTable, HoldMark] = field(default_factory=dict)
-    """Tables that the service holds. Some of the letters can belong to these tables."""
+    """Tables that the service holds. Some of the dead letters can belong to these tables."""
     cut: bool = False
-    """True if the filter selects more letters than `limit`."""
+    """True if the filter selects more dead letters than `limit`."""
     read: dict[tuple[str, int], int] = field(default_factory=dict)
-    """The offset of the next letter, by partition of the dead-letter topic."""
+    """The offset of the next dead letter, by partition of the dead-letter topic."""
 
     def mark(self, found: StoredLetter, version: str, discarded: str | None = None) -> Record:
-        """Return the record for the metadata topic that marks a letter as replayed, or as discarded for a reason."""
+        """Return the record for the metadata topic that marks a dead letter as replayed, or as discarded for a
+        reason."""
         message = found.letter.message
         origin = {"topic": message.topic, "partition": message.partition, "offset": message.offset}
         told = {"version": version, "origin": origin, **({} if discarded is None else {"discarded": discarded})}
@@ -96,8 +98,8 @@ class Dead(Struct):
 
 
 def mark_key(topic_id: str, partition: int, offset: int) -> str:
-    """Return a key that identifies a letter by its position. Offsets restart when the dead-letter topic is recreated,
-    so the key includes the topic id.
+    """Return a key that identifies a dead letter by its position. Offsets restart when the dead-letter topic is
+    recreated, so the key includes the topic id.
     """
     return f"{PREFIX}{topic_id}/{partition}/{offset}"
 
@@ -114,9 +116,10 @@ def look(
     """Read the whole dead-letter topic.
 
     Args:
-        pending: find only letters that were not replayed; only these count towards `limit`.
-        beside: codes of additional letters to find, even if the filter does not select them.
-        before: the result of an earlier pass. Only newer letters are read, and all of them count as not yet replayed.
+        pending: find only dead letters that were not replayed; only these count towards `limit`.
+        beside: codes of additional dead letters to find, even if the filter does not select them.
+        before: the result of an earlier pass. Only newer dead letters are read, and all of them count as not yet
+            replayed.
 
     Raises:
         ConfigError: the topic does not exist, or one of a dialect's options is invalid.
@@ -151,7 +154,7 @@ def look(
     dead.read = {place: reader.next_offset(*place) for place in ((output.dead_letter_topic, part) for part in parts)}
     reader.close()
     dead.expired = sorted(marks)
-    # A letter is done if its duplicate is done.
+    # A dead letter is done if its duplicate is done.
     letters = [msgspec.structs.replace(found, replayed=found.identity in replayed) for found in dead.letters]
     dead.letters = [found for found in letters if not (pending and found.replayed)]
     dead.replayed = sum(found.wanted for found in letters) - sum(found.wanted for found in dead.letters)
@@ -162,7 +165,7 @@ def look(
 
 
 def _cut(dead: Dead, limit: int) -> None:
-    """Discard all letters except the first selected ones and the additional ones."""
+    """Discard all dead letters except the first selected ones and the additional ones."""
     places = [place for place, found in enumerate(dead.letters) if found.wanted]
     dead.cut = len(places) > limit
     if dead.cut:
@@ -193,7 +196,7 @@ def _marks(reader: TopicReader, dead: Dead) -> dict[str, _Mark]:
 def _letters(
     reader: TopicReader, dead: Dead, marks: dict[str, _Mark], translators: Mapping[str, Translator]
 ) -> Iterator[StoredLetter]:
-    """Yield every existing dead letter. Removes the marks of existing letters from `marks`."""
+    """Yield every existing dead letter. Removes the marks of existing dead letters from `marks`."""
     record: Any
     for record in reader.to_end():
         letter = read_dead_letter(record.key(), record.value(), record.headers() or ())

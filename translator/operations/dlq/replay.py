@@ -1,8 +1,8 @@
 """Replay: translate dead letters' messages again, with their original coordinates.
 
 The service's own pipeline writes to the service's own topics, so an event is the same whether its message was
-translated immediately or later. This module contains the differences from the service: a letter that stays dead is not
-written a second time, and delivered letters are marked.
+translated immediately or later. This module contains the differences from the service: a message that still cannot be
+translated is not written to the dead-letter topic a second time, and delivered dead letters are marked.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _PAUSE = 0.002
 
 
 class Group(Struct):
-    """The letters from one source with one code, and the results of replaying them."""
+    """The dead letters from one source with one code, and the results of replaying them."""
 
     letters: int = 0
     translated: int = 0
@@ -61,7 +61,7 @@ class Group(Struct):
     dead: int = 0
     impossible: int = 0
     repeated: int = 0
-    """Additional letters for messages that are counted with their first letter."""
+    """Additional dead letters for messages that are counted with their first dead letter."""
 
 
 class ReplayReport(Struct):
@@ -69,22 +69,22 @@ class ReplayReport(Struct):
 
     groups: dict[tuple[str, str], Group] = field(default_factory=dict)
     still: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    """Letters that stay dead, by source, by code, and by the code that they would have now."""
+    """Dead letters that still cannot be translated, by source, by code, and by the code that they would have now."""
     reasons: dict[tuple[str, str, str], tuple[StoredLetter, str]] = field(default_factory=dict)
-    """For each entry in `still`, the first letter and the reason why its message cannot be translated now."""
+    """For each entry in `still`, the first dead letter and the reason why its message cannot be translated now."""
     impossible: list[tuple[StoredLetter, str]] = field(default_factory=list)
     refused: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Translated messages that became new dead letters for a projection, by projection and code."""
     before: int = 0
-    """Letters that an earlier run replayed."""
+    """Dead letters that an earlier run replayed."""
     held: dict[HeldTable, HoldMark] = field(default_factory=dict)
     """Tables that are still held."""
     caught_up: Collection[HeldTable] = ()
-    """Held tables without remaining letters."""
+    """Held tables without remaining dead letters."""
 
     @property
     def blocked(self) -> dict[HeldTable, HoldMark]:
-        """Held tables with remaining letters."""
+        """Held tables with remaining dead letters."""
         return {of: mark for of, mark in self.held.items() if of not in self.caught_up}
 
     def group(self, found: StoredLetter) -> Group:
@@ -104,12 +104,12 @@ class _Raw(Struct):
 def replay(settings: Settings, wanted: LetterFilter, say: Callable[[str], None], *, execute: bool) -> ReplayReport:
     """Translate dead letters again, with the current configuration and all metadata in the metadata topic.
 
-    Without `execute`, nothing is written. Letters that were already replayed are skipped.
+    Without `execute`, nothing is written. Dead letters that were already replayed are skipped.
 
     Raises:
         ConfigError: the configuration is invalid, or the dead-letter topic does not exist.
         RetryableError: no registry or no broker responded in time.
-        ContradictionError: a source is stopped because of a contradiction, or a letter proves one.
+        ContradictionError: a source is stopped because of a contradiction, or a dead letter proves one.
         FatalError: something could not be read or written.
     """
     # The metadata topic is read to the end before messages are translated, and is not followed afterwards, so no
@@ -152,7 +152,7 @@ class _Replay:
         return AtLeastOnceDelivery(RecordProducer.from_config(config), self._account)
 
     def _look(self, before: Dead | None = None) -> Dead:
-        """Read the letters, and the messages that the letters do not contain."""
+        """Read the dead letters, and the messages that the dead letters do not contain."""
         components, dead = self._components, self._read_letters(before=before)
         dead.letters = with_messages(dead.letters, components.topics, components.client, components.settings.group)
         return dead
@@ -168,16 +168,16 @@ class _Replay:
         self.report.held = {**self._components.holds.marks}
 
     async def _replay(self, dead: Dead) -> None:
-        # Read after the letters, because a hold is written before its first letter.
+        # Read after the dead letters, because a hold is written before its first dead letter.
         self._follow()
         same = [list(twins) for _, twins in groupby(dead.letters, key=lambda found: found.identity)]
         for begin in range(0, len(same), AT_ONCE):
             await self._replay_chunk(dead, same[begin : begin + AT_ONCE])
 
     async def _hand_over(self, dead: Dead) -> None:
-        """Report the progress to partition owners, and continue with the letters that they held in the meantime.
+        """Report the progress to partition owners, and continue with the dead letters that they held in the meantime.
 
-        Ends when the owners have released all tables without remaining letters, or stop responding.
+        Ends when the owners have released all tables without remaining dead letters, or stop responding.
         """
         heard = time.monotonic()
         while done := self._blocks.releasable():
@@ -211,12 +211,12 @@ class _Replay:
             follow(components, components.reader.poll(0.1))
 
     def _impossible(self, found: StoredLetter) -> str | None:
-        """Return the reason why a letter cannot be replayed under any configuration, or None."""
+        """Return the reason why a dead letter cannot be replayed under any configuration, or None."""
         letter, translators = found.letter, self._components.translators
         outputs = [output.to.topic for output in self._components.target.outputs.events]
         if letter.body_bytes is not None:
             return (
-                f"the letter does not contain its value of {letter.body_bytes} bytes, and the raw record no "
+                f"the dead letter does not contain its value of {letter.body_bytes} bytes, and the raw record no "
                 "longer exists"
             )
         if letter.message.topic_id == "-":
@@ -228,8 +228,8 @@ class _Replay:
         return None
 
     async def _replay_chunk(self, dead: Dead, letters: Iterable[Sequence[StoredLetter]]) -> None:
-        """Replay letters in order, each with its duplicates. The letters are marked once all of their output has been
-        delivered.
+        """Replay dead letters in order, each with its duplicates. The dead letters are marked once all of their output
+        has been delivered.
         """
         for twins in letters:
             await self._delivery.wait_for_capacity()
@@ -242,7 +242,7 @@ class _Replay:
         self._done.clear()
 
     async def _replay_letter(self, twins: Sequence[StoredLetter]) -> None:
-        """Replay one of a message's letters, or report why none of them can be replayed."""
+        """Replay one of a message's dead letters, or report why none of them can be replayed."""
         possible = []
         for found in twins:
             reason = self._impossible(found)
@@ -264,16 +264,16 @@ class _Replay:
                 await self._blocks.skip(found, translator, impossible=reason is not None)
 
     async def _process_message(self, found: StoredLetter, twins: Sequence[StoredLetter]) -> None:
-        """Translate a letter's message. `twins` are the message's other letters, which are finished together with this
-        letter.
+        """Translate a dead letter's message. `twins` are the message's other dead letters, which are finished together
+        with this dead letter.
         """
         for twin in twins:
             self.report.group(twin).repeated += 1
         letter, message = found.letter, found.letter.message
         pipeline = self._pipeline(letter.output, self._blocks.holds(found))
         translator = self._components.translators[letter.source]
-        # Each letter gets a new translator and therefore a new guard. The messages between two letters are unknown
-        # here, so one letter is not evidence against another.
+        # Each dead letter gets a new translator and therefore a new guard. The messages between two dead letters are
+        # unknown here, so one dead letter is not evidence against another.
         pipeline.add(message.topic, Route(translator, message.topic_id))
         headers: Any = message.headers
         raw = _Raw(message.offset, message.timestamp_ms, message.key, message.value, headers)
@@ -291,7 +291,8 @@ class _Replay:
             outputs = msgspec.structs.replace(target.outputs, events=events)
             self._pipelines[output, holds] = Pipeline(
                 {},
-                # A letter that stays dead is already in the topic, so the partition does not need to stop.
+                # A message that still cannot be translated is already in the topic, so the partition does not need to
+                # stop.
                 msgspec.structs.replace(target, outputs=outputs, stops=frozenset(), holds=codes, repeats_letters=False),
                 components.catalog,
                 self._delivery,
@@ -311,7 +312,7 @@ class _Replay:
         self._tally = account
 
     def _count(self, found: StoredLetter, twins: Sequence[StoredLetter]) -> None:
-        """Count the result for a letter whose output has been delivered."""
+        """Count the result for a dead letter whose output has been delivered."""
         account, group = self._tally, self.report.group(found)
         group.translated += account.translated
         group.events += account.events.total()

@@ -1,8 +1,8 @@
 """The order in a replay: in a held table, no message is written before the table's earlier messages.
 
-The service's rules apply for the duration of a run. A letter that stays dead under `hold_table`, or that was left out,
-blocks later letters for its table. The replay's configuration determines which codes block. To skip a message, the
-operator replays with `dead_letter` for its code.
+The service's rules apply for the duration of a run. A dead letter that still cannot be translated under `hold_table`,
+or that was left out, blocks later dead letters for its table. The replay's configuration determines which codes block.
+To skip a message, the operator replays with `dead_letter` for its code.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class ReplayOrder:
     """The tables blocked in one run.
 
     Args:
-        marks: the service's holds. Letters from other partitions block nothing.
+        marks: the service's holds. Dead letters from other partitions block nothing.
         codes: the codes with `hold_table`.
     """
 
@@ -31,7 +31,7 @@ class ReplayOrder:
         ] = {}  # by raw topic id, because an older incarnation of a topic does not block a newer one
 
     def holds(self, found: StoredLetter) -> Holds | None:
-        """Return the holds that apply to a letter, or None if no hold concerns its position."""
+        """Return the holds that apply to a dead letter, or None if no hold concerns its position."""
         message = found.letter.message
         if found.letter.output is not None:
             return None  # the message is already in the canonical topic
@@ -40,12 +40,12 @@ class ReplayOrder:
         return self._holds.setdefault(message.topic_id, Holds())
 
     async def skip(self, found: StoredLetter, translator: Translator | None, *, impossible: bool) -> None:
-        """Block the letters that come after a letter that is not replayed.
+        """Block the dead letters that come after a dead letter that is not replayed.
 
         Args:
-            translator: the translator for the letter's message; None if the message cannot be read.
-            impossible: the letter can never be replayed. If no code has the policy `hold_table`, the letter blocks no
-                other letters.
+            translator: the translator for the dead letter's message; None if the message cannot be read.
+            impossible: the dead letter can never be replayed. If no code has the policy `hold_table`, the dead letter
+                blocks no other dead letters.
         """
         holds, letter = self.holds(found), found.letter
         is_held = letter.code == ErrorCode.HELD and (bool(self._codes) or not impossible)
@@ -56,7 +56,7 @@ class ReplayOrder:
         await holds.hold(letter.message, tables, mark, _at_once)
 
     def releasable(self) -> list[HeldTable]:
-        """Return the service's holds without remaining letters."""
+        """Return the service's holds without remaining dead letters."""
         return [of for of in self._marks if not self._is_blocked(of)]
 
     def _is_blocked(self, of: HeldTable) -> bool:
@@ -70,4 +70,5 @@ class ReplayOrder:
 
 
 async def _at_once() -> None:
-    """Return immediately, because everything that the service wrote before this letter has already been delivered."""
+    """Return immediately, because everything that the service wrote before this dead letter has already been
+    delivered."""

@@ -237,7 +237,7 @@ def test_what_cannot_be_replayed(yard: Yard) -> None:
     said = sorted(reason for _, reason in yard.replay(settings).impossible)
     reasons = [
         "it does not contain its topic's id",
-        "the letter does not contain its value of 9000 bytes",
+        "the dead letter does not contain its value of 9000 bytes",
         "unknown output",
         "unknown source",
     ]
