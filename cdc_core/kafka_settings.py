@@ -32,7 +32,8 @@ class Kafka(Section):
 
     bootstrap_servers: str = Field(description="Broker addresses in the form host:port, separated by commas.")
     security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
-        default="PLAINTEXT", description="Security of the connection. SSL encrypts it, and SASL requires a login."
+        default="PLAINTEXT",
+        description="Security of the connection. SSL encrypts the connection, and SASL requires a login.",
     )
     sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"] | None = Field(
         default=None, description="Login mechanism. Required for SASL_PLAINTEXT and SASL_SSL."
@@ -96,7 +97,7 @@ class Kafka(Section):
         return self
 
     def _given(self, prefixes: tuple[str, ...]) -> list[str]:
-        """Return the names of those settings with one of these prefixes that have a value."""
+        """Return the names of the settings that have one of these prefixes and a value."""
         names = (name for name in type(self).model_fields if name.startswith(prefixes))
         return [name for name in names if getattr(self, name) is not None]
 
@@ -159,7 +160,8 @@ def librdkafka_options(kafka: Kafka) -> dict[str, str]:
 
 
 def named_by(table: Mapping[str, str], kafka: Kafka) -> dict[str, str]:
-    """Return the settings that have a value, under a client library's names for them, with secrets in plain text."""
+    """Return the settings that have a value, with the names that a client library uses and with secrets in plain
+    text."""
     given = ((theirs, getattr(kafka, ours)) for ours, theirs in table.items())
     return {theirs: _plain(value) for theirs, value in given if value is not None}
 

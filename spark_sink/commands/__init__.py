@@ -18,7 +18,7 @@ _EXTRA = frozenset({"pyspark", "py4j", "deltalake", "pyiceberg", "pandas", "pyar
 _COMMANDS = {
     "run": "Write the canonical topic to tables until stopped.",
     "check": "Check a configuration file and, with --connect, everything else that `run` needs.",
-    "health": "Ask a running sink at URL (http://HOST:PORT, its `metrics.port`) whether it is healthy.",
+    "health": "Check whether the sink that runs at URL (http://HOST:PORT, its `metrics.port`) is healthy.",
     "status": "Show all tables, the reason for each parked table, and the newest batch.",
     "batches": "List the newest batches, each with its end time, applied offsets and changed tables.",
     "cut": "Print a consistent cut as JSON: table versions and topic offsets that belong together.",

@@ -30,11 +30,11 @@ _BATCHES = "cdc_sink_batches_total"
 )
 @click.argument("url")
 def health(url: str, timeout: float) -> None:
-    """Ask a running sink at URL (http://HOST:PORT, its `metrics.port`) whether it is healthy.
+    """Check whether the sink that runs at URL (http://HOST:PORT, its `metrics.port`) is healthy.
 
     A sink is healthy if it is alive and either has planned its first batch or has nothing to read in the topic. The
     output shows the newest batch, the lag and the number of parked tables. Exit code 1 means that the sink does not
-    answer, or that it reports a problem. Exit code 2 means that a program other than a sink answers at URL.
+    respond or reports a problem. Exit code 2 means that a program other than a sink responds at URL.
     """
     base = url.rstrip("/")
     if not base.startswith(("http://", "https://")):

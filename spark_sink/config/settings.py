@@ -114,13 +114,13 @@ class TablesSettings(_Section):
     )
     truncate: Literal["park", "all_scopes"] = Field(
         default="park",
-        description="Policy for a truncate of a table to which several scopes write: park the table, or delete the "
+        description="Policy if a table that several scopes write to is truncated: park the table, or delete the "
         "rows of all scopes.",
     )
     statements: Literal["park", "count"] = Field(
         default="park",
         description=(
-            "Policy for a statement that changes rows without row events: park the table, or only count the statement."
+            "Policy if a statement changes rows without row events: park the table, or only count the statement."
         ),
     )
     drops: Literal["park", "keep", "empty"] = Field(
@@ -131,8 +131,7 @@ class TablesSettings(_Section):
     rewrites: Literal["park", "mark"] = Field(
         default="mark",
         description=(
-            "Policy for a statement that changes values without row events: park the table, or mark its rows as "
-            "incomplete."
+            "Policy if a statement changes values without row events: park the table, or mark its rows as incomplete."
         ),
     )
     cascades: Literal["warn", "park"] = Field(
@@ -198,9 +197,7 @@ class TablesSettings(_Section):
     fused_megabytes: int = Field(
         default=1000,
         ge=0,
-        description=(
-            "Size limit in MB for tables that deltalake writes. Spark writes tables whose files are larger in total."
-        ),
+        description="Size limit in MB for tables that deltalake writes. Spark writes larger tables.",
     )
 
     @field_validator("changes")
@@ -262,9 +259,11 @@ class MaintenanceSettings(_Section):
     )
     every_seconds: float = Field(default=60, gt=0, description="Seconds between maintenance runs.")
     budget_seconds: float = Field(
-        default=5, gt=0, description="Seconds after which a maintenance run does not start any further steps."
+        default=5, gt=0, description="Seconds after which a maintenance run starts no further steps."
     )
-    small_files: int = Field(default=16, ge=2, description="Number of small files in a table at which they are merged.")
+    small_files: int = Field(
+        default=16, ge=2, description="Number of small files in a table that causes them to be merged."
+    )
     # Delta keeps its log for 30 days.
     keep_days: int = Field(
         default=7,

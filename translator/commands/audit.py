@@ -45,7 +45,7 @@ def audit(
     strict: bool,
     as_json: bool,
 ) -> None:
-    """Report what happened to every raw record, based on the topics' contents and not on counters.
+    """Report what happened to every raw record, based on the contents of the topics instead of counters.
 
     The command translates the records again. It does not join the consumer group and writes nothing. The exit code is 1
     if a record was lost or an event has no raw record.

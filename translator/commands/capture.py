@@ -38,8 +38,8 @@ def capture(config: Path, count: int, partition: int | None, first: int | None, 
     """Write records of a topic to standard output as a record file. The file contains row data unless you use --mask.
 
     The command reads the records that exist now and does not wait for more. It does not join a consumer group. With
-    --mask, each record and its masked copy are translated, and the results may differ only in values. Records for which
-    no such copy can be made are left out, and the exit code is then 1.
+    --mask, each record and its masked copy are translated, and the results may differ only in values. Records without
+    such a copy are left out, and the exit code is then 1.
     """
     if first is not None and partition is None:
         raise ConfigError("--from requires --partition, because an offset is only valid within one partition")

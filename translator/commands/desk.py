@@ -56,7 +56,7 @@ _TOKEN_CHARACTERS = 16
     "--trusted-header",
     metavar="NAME",
     help="Header that a proxy in front of the desk sets after it has authenticated a user. Users with this header can "
-    "see values and replay. Anyone who can bypass the proxy can set the header.",
+    "see values and replay dead letters. Anyone who can bypass the proxy can set the header.",
 )
 def desk(
     config: Path | None, sink: Path | None, host: str, port: int, names: tuple[str, ...], trusted_header: str | None

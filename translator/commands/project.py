@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 )
 @click.option("--topic", required=True, help="The projection, identified by its `topic` setting.")
 def project(config: Path, of: str, topic: str) -> None:
-    """Copy the events of the canonical topic to a projection that the service does not write yet.
+    """Copy the events in the canonical topic to a projection that the service does not write yet.
 
     A run reads up to the topic's end offsets at the start of the run, and prints these offsets. The next run resumes
     from them. Run the command while the service is running, stop the service, run the command once more, and start the

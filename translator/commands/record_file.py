@@ -43,12 +43,13 @@ _HINT = (
     "read the whole file as one"
 )
 _VALUES = frozenset({"value", "value_base64"})
-"""Fields that identify a record. Every record has one of these fields. No dialect's messages contain any of these
-fields, except that flattened Qlik columns can have these names.
+"""Fields that identify a record. Every record has one of these fields. Messages never contain these fields, except that
+flattened Qlik columns can have these names.
 """
 
 _PLACE = frozenset({"topic", "partition", "offset", "timestamp", "key_base64", "headers_base64"})
-"""Other fields that occur only in records. An object that has some of these fields but no value is a broken record."""
+"""Other fields that occur only in records. An object that has some of these fields but no value is an invalid
+record."""
 
 
 class _Line(Struct, forbid_unknown_fields=True):
@@ -76,7 +77,7 @@ def read_files(files: Iterable[Path], *, bare: bool = False) -> list[Line]:
     has a distinct position.
 
     Args:
-        bare: treat each line as a message value, whatever it looks like. Otherwise, a file's first line decides for
+        bare: treat each line as a message value, regardless of its content. Otherwise, a file's first line decides for
             all its lines.
 
     Raises:

@@ -30,7 +30,7 @@ from translator.translation.translate import Events
     "options",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Option of the dialect, or tables=. The value is YAML. Repeatable.",
+    help="Dialect option, or tables=... to declare tables. The value is YAML. Repeatable.",
 )
 @click.option(
     "-c",

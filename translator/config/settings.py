@@ -130,7 +130,7 @@ class Source(Section):
         max_length=9_999,
         description=(
             "Times at which the source's sequence restarts, for example after a reload. Only for `order: native`. "
-            "Sequences from before and after such a time cannot be compared."
+            "Sequence values from before and after such a time cannot be compared."
         ),
     )
     task: str | None = Field(
@@ -247,8 +247,8 @@ class LatencySettings(Section):
         le=500,
         description=(
             "With delivery: exactly_once, how long a transaction accepts records. Consumers see a record only after "
-            "its transaction, so this time is added to the latency. A lower value costs more transactions per second. "
-            "If ending a transaction takes long, transactions last longer automatically, up to 200 ms."
+            "its transaction ends, so this time is added to the latency. A lower value costs more transactions per "
+            "second. If ending a transaction takes a long time, transactions automatically last longer, up to 200 ms."
         ),
     )
     fetch_ms: int = Field(
@@ -257,8 +257,9 @@ class LatencySettings(Section):
         le=500,
         description=(
             "Minimum time between two requests for messages to the same broker. Each request costs as much processor "
-            "time as hundreds of messages, so a higher value saves processor time at low message rates. Half of the "
-            "time is added to the median latency. 0 requests messages as soon as earlier ones were passed on."
+            "time as hundreds of messages, so a higher value saves processor time at low message rates. Half of this "
+            "time is added to the median latency. With 0, messages are requested as soon as earlier ones have been "
+            "passed on."
         ),
     )
     fetch_wait_ms: int = Field(
@@ -266,9 +267,9 @@ class LatencySettings(Section):
         ge=1,
         le=500,
         description=(
-            "How long a broker may delay its response while it has no new messages. A partition that starts to be "
-            "read during this time waits for the response, so a lower value lowers the latency. An idle process sends "
-            "one request per broker in this time, so a higher value costs an idle process less."
+            "How long a broker may delay its response while it has no new messages. A partition that is assigned "
+            "during this time waits for the response, so a lower value reduces the latency. An idle process sends one "
+            "request per broker in this time, so a higher value reduces the load of idle processes."
         ),
     )
 
@@ -304,7 +305,7 @@ class InputLimits(Section):
         default=Limits().rows,
         ge=1,
         le=999_999,
-        description="Maximum number of rows per message. `pos` has six digits for the row number.",
+        description="Maximum number of rows per message. `pos` reserves six digits for the row number.",
     )
     schema_text_bytes: int = Field(
         default=Limits().schema_text_bytes, ge=1, description="Maximum size of an Avro schema's text, in bytes."
@@ -408,7 +409,8 @@ class Settings(Section):
         default="auto", description="Format of the log. With `auto`, it is console on a terminal and json otherwise."
     )
     log_level: Literal["info", "warning", "error"] = Field(
-        default="info", description="Minimum level of log lines. The last line before a failure is always written."
+        default="info",
+        description="Minimum level of log lines. The last line before a failure is written at every level.",
     )
 
     @property

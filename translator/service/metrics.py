@@ -123,8 +123,8 @@ class Metrics:
         )
         self._statements = Counter(
             "cdc_statements_not_applied_total",
-            "Announced changes to existing rows that no row event contains, by table and note. Limited by "
-            "metrics.tables.",
+            "Changes to existing rows that statements announced but no row event contains, by table and note. Limited "
+            "by metrics.tables.",
             ("source", "table", "note"),
             registry=self.registry,
         )
@@ -165,7 +165,7 @@ class Metrics:
         )
         self._native = counter(
             "cdc_native_messages_total",
-            "Raw records of sources with a native path: translated there, or the reason why not.",
+            "Raw records of sources with a native path, by outcome: translated on that path, or the reason why not.",
             "outcome",
         )
         self.native_disabled = Gauge(

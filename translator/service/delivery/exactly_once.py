@@ -50,8 +50,8 @@ _ABORT_SECONDS = 5.0
 _DROPPED = frozenset((KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT))
 
 _OVERSTAYED = (
-    "transaction failed: librdkafka did not return within the given time (timing.delivery), because it waits "
-    "for a coordinator that is gone; the next start asks for the new one"
+    "transaction failed: librdkafka did not return within the given time (timing.delivery), because it is waiting for "
+    "a coordinator that no longer exists; the next start looks up the new one"
 )
 
 
