@@ -1,4 +1,5 @@
-"""Measure the translator and its peers on a real broker, and write a report: `python -m bench`. See `make bench`."""
+"""Measure the translator and other programs on a real broker, and write a report: `python -m bench`. See `make
+bench`."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ class CaseResult(Struct):
 
 
 class MachineFacts(Struct, frozen=True):
-    """The machine on which the measurements ran, without its name or any path."""
+    """The machine on which the measurements ran, without its name or any paths."""
 
     python: str
     system: str

@@ -162,7 +162,8 @@ class ChangeEvent(Struct, frozen=True, gc=False):
 
 
 class Context(Struct, frozen=True, gc=False):
-    """The fields that every event has, whatever its operation: identity, writer, table, position, times, origin."""
+    """The fields that every event has, regardless of its operation: identity, writer, table, position, times,
+    origin."""
 
     id: str
     source: str

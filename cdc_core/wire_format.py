@@ -2,7 +2,7 @@
 
 A value can begin with the header of Avro's single-object encoding, which contains the schema's fingerprint, or with
 Confluent's header, which contains the schema's registry id, or with a JSON brace. This module never queries a registry.
-Whatever the id is, the datum is a version 1 envelope if its first field, `v`, says so. Within a version, new fields are
+Regardless of the id, the datum is a version 1 envelope if its first field, `v`, is 1. Within a version, new fields are
 only added at the end. A newer record is therefore read without its new fields. An older record ends early, which the
 decoder reports.
 """
@@ -50,7 +50,7 @@ _NULL = msgspec.Raw(b"null")
 
 
 def datum(value: bytes) -> bytes | None:
-    """Return the same result as DATUM_SQL, without Spark."""
+    """Do the same as DATUM_SQL, without Spark."""
     if value.startswith(SINGLE_OBJECT):
         return value[len(SINGLE_OBJECT) :]
     if value.startswith(CONFLUENT) and value.startswith(_V1, CONFLUENT_SIZE):

@@ -65,7 +65,7 @@ def jars_directory() -> Path:
     with only_one(directory):
         if not directory.is_dir():
             with _fetched(directory) as fresh:
-                verify(fresh, CHECKSUMS, remedy="They were thrown away; run `make setup` to download them again")
+                verify(fresh, CHECKSUMS, remedy="They were deleted; run `make setup` to download them again")
         else:
             verify(directory, CHECKSUMS)
     return directory

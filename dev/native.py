@@ -4,8 +4,8 @@ The build uses only the crates in dev/crates.sha256, in exact versions whose che
 the same content and a registry address, which differs between machines.) The result is stored in the user's cache under
 the hash of its source, so that the next checkout reuses the result.
 
-The extension is optional. If it cannot be built, one line explains the reason, the consequence and the remedy, and the
-exit code is 0, or 1 with `--must`. `--check` runs rustfmt and clippy if they are installed.
+The extension is optional. If it cannot be built, the command prints one line with the reason, the consequence and the
+remedy. The exit code is 0, or 1 with `--must`. `--check` runs rustfmt and clippy if they are installed.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ class NativeError(Exception):
 
 
 class CratesError(NativeError):
-    """Raised if the extension's crates are not available, because no registry answers or the crates differ from the
+    """Raised if the extension's crates are not available, because no registry responds or the crates differ from the
     list.
     """
 
 
 def build() -> Path:
-    """Put the extension into its place in the checkout, and return its path. The extension is built from the current
+    """Put the extension into the checkout, and return its path. The extension is built from the current
     source, or copied from the cache.
 
     Raises:

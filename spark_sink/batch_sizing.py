@@ -1,8 +1,8 @@
 """Limit the number of records in the next batch: fewer records after an expensive batch, and more after a cheap batch.
 
-Each change to the limit restarts the query. Therefore, the limit changes by factors, and there is a gap between "too
-much" and "little": half of too much is never "little", and twice a little is never "too much". If costs are constant,
-the limit eventually stops changing.
+Each change to the limit restarts the query. Therefore, the limit changes by factors, and the two thresholds are far
+apart: half of a cost that is too high is never low, and twice a low cost is never too high. If costs are constant, the
+limit eventually stops changing.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class _Bound:
     last: float | None = None
 
     def exceeded(self, cost: float) -> bool:
-        """Return whether the limit must shrink. The limit need not shrink if its last reduction hardly changed the
-        cost.
+        """Return whether the limit must shrink. The limit does not have to shrink if its last reduction hardly changed
+        the cost.
         """
         if self.last is not None and cost < _HELPED * self.last:
             self.last = None

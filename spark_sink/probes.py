@@ -34,7 +34,7 @@ class Health:
 
     A batch can take any amount of time, and so can a command or maintenance between batches. During this time, the
     process counts as alive. At any other time, if the query has not been checked for long, Spark's JVM no longer
-    answers, and the process counts as dead.
+    responds, and the process counts as dead.
 
     Args:
         clock: returns seconds.
@@ -52,7 +52,7 @@ class Health:
 
     @contextmanager
     def working(self) -> Iterator[None]:
-        """Count the process as alive while a command, maintenance or a start runs, however long it takes."""
+        """Count the process as alive while a command, maintenance or a start runs, regardless of its duration."""
         self._busy += 1
         try:
             yield

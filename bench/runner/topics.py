@@ -57,7 +57,8 @@ class Topics:
         return size
 
     def records(self, name: str, partitions: int) -> int:
-        """Return the number of records in a topic, including transaction markers; 0 while its leaders do not answer."""
+        """Return the number of records in a topic, including transaction markers; 0 while its leaders do not
+        respond."""
         asked = {TopicPartition(name, number): OffsetSpec.latest() for number in range(partitions)}  # type: ignore[no-untyped-call]
         futures = self._admin.list_offsets(asked, request_timeout=_ANSWER_SECONDS)
         try:

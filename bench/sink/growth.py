@@ -37,7 +37,7 @@ def growth(spark: SparkSession, bootstrap: str, folder: Path, apart: int, pictur
 
     grown(_WARM_UP_TABLES, [_CHANGES], "warm-up")
     by_tables = [used for tables in _TABLES for used in grown(tables, [_CHANGES], f"tables-{tables}")]
-    yield "By tables, with a hundred thousand rows in total:"
+    yield "By number of tables, with 100,000 rows in total:"
     yield report(by_tables)
     by_rows = grown(1, _ROWS, "rows")
     yield "By rows of one table:"

@@ -37,7 +37,7 @@ _FOREIGN = (
 
 
 class ChangeReader:
-    """Reads values from canonical topic records, whatever codec and framing the translator used.
+    """Reads values from canonical topic records, regardless of the codec and framing that the translator used.
 
     Args:
         schemas: the source of the column types for images; None leaves values in their JSON types.

@@ -29,7 +29,7 @@ SECONDS = 120.0  # 2 s on a quiet machine
 
 
 class DuckDbError(Exception):
-    """Raised if DuckDB did not answer a query."""
+    """Raised if DuckDB did not respond to a query."""
 
 
 def python() -> Path:

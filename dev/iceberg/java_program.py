@@ -25,7 +25,7 @@ class JavaProgram(Server):
     def _run(
         self, source: Path, properties: Mapping[str, str], arguments: Sequence[str] = (), env: Mapping[str, str] = {}
     ) -> None:
-        """Start the server, and return when it listens.
+        """Start the server, and return when it accepts connections.
 
         Args:
             properties: JVM properties.

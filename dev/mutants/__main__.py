@@ -1,7 +1,7 @@
 """`make mutants`: change one expression at a time in a copy of the checkout, and run the tests of its room.
 
-It prints a table by room and the mutants that no test caught. It is a report and never a gate: some mutants cannot be
-caught, because they change nothing that can be seen.
+It prints a table by room and the mutants that no test caught. It is only a report and does not fail a build, because
+some mutants change nothing that can be observed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dev.mutants.mutations import Mutant, mutants_of
 ROOT = Path(__file__).parents[2]
 _UNIT = ("-m", "not integration and not faults", "--hypothesis-profile=ci")
 _SECONDS = 900.0
-"""Seconds after which a mutant counts as caught, because it hangs."""
+"""Number of seconds after which a mutant counts as caught because it hangs."""
 
 
 _SHOWN = 4_000
@@ -31,7 +31,7 @@ _SHOWN = 4_000
 
 
 class TestedRoom(NamedTuple):
-    """Source folders, and the folders and files with the tests that guard them."""
+    """Source folders, and the folders and files with the tests that cover them."""
 
     sources: Sequence[str]
     tests: Sequence[str]
@@ -108,7 +108,7 @@ def _sample(copy: Path, room: TestedRoom, chance: Random, count: int) -> list[Mu
 
 
 def _catches(copy: Path, room: TestedRoom, mutant: Mutant) -> bool:
-    """Return whether a test fails with a mutant. One that does not compile, or that hangs, is caught."""
+    """Return whether a test fails with a mutant. A mutant that does not compile, or that hangs, counts as caught."""
     file = copy / mutant.file
     before = file.read_bytes()
     file.write_bytes(mutant.apply(before))

@@ -21,7 +21,7 @@ _HELM = Path(__file__).parents[2] / "helm"
 # The prefix for definitions that come from the settings.
 _PREFIX = "settings."
 
-# A value that comes from the environment is text in the file, whatever the type of the setting.
+# A value that comes from the environment is text in the file, regardless of the setting's type.
 _FROM_ENVIRONMENT = {"type": "string", "pattern": r"\$\{[A-Za-z_][A-Za-z0-9_]*\}"}
 
 _NOT_TEXT = frozenset({"integer", "number", "boolean"})

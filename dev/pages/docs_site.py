@@ -139,7 +139,7 @@ def _fetch_mermaid() -> None:
         try:
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         except (OSError, subprocess.CalledProcessError) as error:
-            print(f"docs: diagrams stay source text: npm cannot fetch {MERMAID}: {error}", file=sys.stderr)
+            print(f"docs: diagrams remain source text: npm cannot fetch {MERMAID}: {error}", file=sys.stderr)
             return
         (archive,) = Path(folder).iterdir()
         with tarfile.open(archive) as packed:

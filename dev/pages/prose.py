@@ -141,7 +141,7 @@ def sample(seed: int, count: int) -> list[tuple[Text, str]]:
     for text in prose():
         enough = 3 if text.kind == "log" else 6
         for one in sentences(text.text):
-            # A list of tests, a path or a line of SVG is not prose, however many words it has.
+            # A list of tests, a path or a line of SVG is not prose, regardless of the number of words.
             if text.kind == "error" and _CODE.search(one):
                 continue
             # Headings, list items and table cells are often fragments that only their context explains.

@@ -285,7 +285,8 @@ def new_cluster_id() -> str:
 
 
 def free_port() -> int:
-    """Return a port that was free a moment ago. It can be taken by now, so callers must be ready to try again."""
+    """Return a port that was just free. Another process can take it in the meantime, so callers must be ready to try
+    again."""
     with hold_port() as held:
         port: int = held.getsockname()[1]
         return port

@@ -2,7 +2,7 @@
 startup time.
 
 The archive is created once per Java version and set of jars, in a separate run of the program. If this fails, programs
-start without the archive and without a message, because that only costs seconds.
+start without the archive and print no message, because the only effect is a startup that is some seconds slower.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ def archive_options(executable: Path, jars: Sequence[Path], train: Callable[[lis
 
 
 def _make(archive: Path, train: Callable[[list[str]], None]) -> None:
-    """Write an archive, or an empty file that prevents another attempt."""
+    """Write an archive, or an empty file so that no other attempt is made."""
     if archive.exists():  # another process created the archive while this process waited
         return
     fresh = archive.with_suffix(".new")

@@ -26,7 +26,7 @@ from dev.servers.broker import LOOPBACK
 from dev.servers.server import Server, ServerError, hold
 
 START_SECONDS = 180.0
-"""The timeout for a start, which only a hanging process exceeds. On a quiet machine, a start takes 3 s."""
+"""The timeout for a start. Only a process that hangs exceeds it. On a quiet machine, a start takes 3 s."""
 
 _DAEMON = {
     "SPARK_DAEMON_MEMORY": "256m",

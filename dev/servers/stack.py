@@ -292,7 +292,7 @@ class Stack:
 
     def committed(self) -> dict[tuple[str, int], int]:
         """Return, for each raw topic and partition, the offset that the translator's group has committed. The result is
-        empty while the broker cannot answer.
+        empty while the broker does not respond.
         """
         topics = [topic for source in self._sources for topic in source["topics"]]
         asked = [TopicPartition(topic, number) for topic in topics for number in range(PARTITIONS)]

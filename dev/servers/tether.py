@@ -1,7 +1,7 @@
 """Run COMMAND in this process, which on Linux dies when PARENT dies: `python dev/servers/tether.py PARENT COMMAND...`.
 
-The child must set up this tether. However, code between fork and exec is unsafe if the parent has threads, and every
-process that uses a Kafka client has threads. Therefore, a separate program sets up the tether. exec does not change the
+The child has to set up this tether, but code between fork and exec is unsafe if the parent has threads, and every
+process with a Kafka client has threads. Therefore, a separate program sets up the tether. exec does not change the
 process ID.
 """
 

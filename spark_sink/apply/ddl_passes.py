@@ -139,7 +139,7 @@ def _after(earlier: TableReport, report: TableReport) -> TableReport:
     )
     return msgspec.structs.replace(
         report,
-        # Once a run has parked a table, it stays parked, whatever the next run reports.
+        # Once a run has parked a table, it stays parked, regardless of what the next run reports.
         outcome=earlier.outcome if isinstance(earlier.outcome, Parked | Deferred) else report.outcome,
         counters=counters,
         version=earlier.version if report.version is None else report.version,

@@ -108,7 +108,7 @@ class Fulfilment(NamedTuple):
 
 
 class Applier(Generic[Records]):
-    """Applies micro-batches to tables, one batch after the other.
+    """Applies micro-batches to tables, one batch after another.
 
     Args:
         app: pipeline and checkpoint, for the commit markers.

@@ -202,9 +202,9 @@ class Commits:
         """Once per day, drop the tombstones for rows that were deleted long ago, and return the marker for the next
         commit.
 
-        The day comes from the event times, so a backlog keeps the tombstones it still needs. One record with a time far
-        in the future must not decide this. Therefore the table drops tombstones up to the day that an earlier batch
-        marked, and a future day is never marked.
+        The day comes from the event times, so a backlog keeps the tombstones it still needs. A single record with a
+        time far in the future must not decide this. Therefore the table drops tombstones up to the day that an earlier
+        batch marked, and a future day is never marked.
         """
         now = min(newest(segment), self.now)
         day, done = (now - self.rules.tombstone_days * DAY) // DAY, table.applied(FORGOTTEN)

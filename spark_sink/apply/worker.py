@@ -150,7 +150,7 @@ class Task:
         return True
 
     def _applied(self, place: Destination, records: pa.Table, counters: TableCounters) -> Applied:
-        """Bring the table up to date. If this fails twice although the storage answers, park the table.
+        """Bring the table up to date. If this fails twice although the storage responds, park the table.
 
         The second attempt covers storage that was briefly unavailable. It skips the commits that the first attempt
         made.

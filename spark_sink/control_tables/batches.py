@@ -108,7 +108,7 @@ class BatchTable(ControlTable):
         return f"cdc.topic_id.{self.pipeline}/{self._topic}"
 
     def _now(self) -> int:
-        """Return a time that is later than the times of all existing rows, whatever the clock says, because rows are
+        """Return a time that is later than the times of all existing rows, regardless of the clock, because rows are
         ordered only by time.
         """
         if self._ended_at is None:
@@ -162,7 +162,7 @@ def _seen(versions: Mapping[str, int], at: int) -> dict[str, LastSeen]:
 
 def _folded(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Return one row per topic, which together replace these ordered rows. The last row has all versions, because a
-    table's versions increase with time, whatever the topic.
+    table's versions increase with time, regardless of the topic.
     """
     reached: dict[str, dict[int, int]] = {}
     positions: dict[str, dict[str, str]] = {}

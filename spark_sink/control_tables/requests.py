@@ -1,7 +1,7 @@
 """Operator commands, stored as rows in `_cdc.commands`.
 
-The running job executes commands between batches, because only the job writes the tables. It answers with further rows
-that have the command's id.
+The running job executes commands between batches, because only the job writes the tables. It responds by adding rows
+with the command's id.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ Action = Callable[[str, str | None], RequestAnswer]
 
 @dataclass
 class Requests:
-    """Executes commands in order. Commands for the same table run one after the other."""
+    """Executes commands in order. Commands for the same table run one after another."""
 
     control_table: RequestTable
     actions: Mapping[str, Action]

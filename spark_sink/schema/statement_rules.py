@@ -21,7 +21,7 @@ from cdc_core.statement_notes import (
 from spark_sink.errors import Reason
 from spark_sink.schema.native_types import holds_native
 
-# Notes after which a table certainly differs from its source, whatever columns it has.
+# Notes after which a table certainly differs from its source, regardless of its columns.
 ROWS_DIFFER = frozenset({STATEMENT_NOT_APPLIED, TABLE_DROPPED, COLUMN_REWRITTEN, CASCADE_NOT_LOGGED})
 
 # These notes also park a table that is empty or does not exist, because no event contains the rows that the statements

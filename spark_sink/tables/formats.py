@@ -183,7 +183,7 @@ def ask_catalog(spark: SparkSession, tables: FormatTables) -> None:
 
     Raises:
         ConfigError: the catalog loses properties that the sink relies on.
-        FatalError: the catalog does not answer, or cannot create tables.
+        FatalError: the catalog does not respond, or cannot create tables.
     """
     if tables.catalog is not None and Format.ICEBERG in tables.formats.values():
         from spark_sink.tables.iceberg.probe import catalog_traits

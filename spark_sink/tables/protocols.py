@@ -173,10 +173,10 @@ class Tables(Protocol):
         """
 
     def check_storage(self, name: str) -> None:
-        """Make sure that the storage and this table's catalog answer.
+        """Make sure that the storage and this table's catalog respond.
 
         Raises:
-            Exception: one of them does not answer, so an error for this table may concern all tables.
+            Exception: one of them does not respond, so an error for this table may concern all tables.
         """
 
     def as_of(self, name: str, moment: datetime) -> MirrorTable | None:

@@ -51,7 +51,7 @@ class SparkWriter:
     would share their markers.
 
     Args:
-        tables: the tables, which are used to find out whether the storage answers.
+        tables: the tables, which are used to find out whether the storage responds.
         format_of: returns a table's format by its name.
         settings: the session settings.
     """

@@ -27,7 +27,7 @@ def as_refusal(error: Exception, name: str, tables: Tables) -> Refused:
     table.
 
     Raises:
-        Exception: `error` itself if it concerns everything, or another error if the storage does not answer.
+        Exception: `error` itself if it concerns everything, or another error if the storage does not respond.
     """
     if isinstance(error, Refused):
         return error

@@ -1,7 +1,7 @@
 """Encode an event as an Avro datum. The code is specific to the envelope schema.
 
-fastavro writes the same bytes, and the tests compare the two. But fastavro needs a mapping for every record and looks
-up the branch of every union, which takes five times as long (docs/benchmarks.md). Most of the saving comes from a
+fastavro writes the same bytes, and the tests compare the two. However, fastavro needs a mapping for every record and
+looks up the branch of every union, which takes five times as long (docs/benchmarks.md). Most of the saving comes from a
 cache. Half of the fields have the same values in many events of a stream, and a single look-up returns the bytes for
 all of these fields.
 """

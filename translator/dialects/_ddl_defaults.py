@@ -82,7 +82,7 @@ def _enum(parts: TypeParts, literal: Literal) -> str | None:
 
 
 def _set(parts: TypeParts, literal: Literal) -> str | None:
-    """Labels are returned in the order in which the type lists them, whatever their order in the default."""
+    """Labels are returned in the order in which the type lists them, regardless of their order in the default."""
     if literal.kind == "number":
         return None
     chosen = literal.text.split(",") if literal.text else []

@@ -23,7 +23,7 @@ has_surrogate_escape = re.compile(rb"\\u[dD][89a-fA-F]").search
 
 
 def decode_one(value: bytes) -> list[Any]:
-    """Decode a text's only value, with numbers as exact as msgspec reads them.
+    """Decode the only value in a text, with the same exact numbers as msgspec.
 
     Raises:
         UnicodeDecodeError, json.JSONDecodeError: not JSON.

@@ -39,7 +39,7 @@ _SIZED = re.compile(
 """Types that can have a length, a precision or a scale in parentheses."""
 
 _SIZE = re.compile(r"-?\d{1,5}", re.ASCII)
-"""A length or a precision. A longer number is always a value, whatever word precedes it."""
+"""A length or a precision. A longer number is always a value, regardless of the word before it."""
 
 
 def masked_statement(sql: str, masked: MaskedValues, *, quotes: str = "'\"") -> str:

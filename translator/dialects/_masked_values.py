@@ -1,4 +1,4 @@
-"""Replace row values with others of the same form, for copies of messages that may leave the company.
+"""Replace row values with other values in the same format, for copies of messages that may leave the company.
 
 A masked value parses like the original. A date stays a date. A number keeps its digits, sign and scale and is not
 greater. Letters stay letters with the same number of bytes. Equal values are masked equally, so that a change is still

@@ -51,7 +51,7 @@ class RegisteredSchemas:
         """Query the registry, so that `id_of` knows the result.
 
         Raises:
-            RetryableError: the registry does not respond, or cannot answer now.
+            RetryableError: the registry does not respond, or cannot handle the request now.
             ConfigError: the registry denies access, or the settings do not point to a registry.
         """
         try:

@@ -59,7 +59,7 @@ class SchemaRegistry:
         it.
 
         Raises:
-            RetryableError: the registry does not respond, or cannot answer now.
+            RetryableError: the registry does not respond, or cannot handle the request now.
             ConfigError: the registry rejects the request, or the settings do not point to a registry.
         """
         schema = Schema(schema_text, "AVRO")
@@ -78,7 +78,7 @@ class SchemaRegistry:
 
         Raises:
             MessageError: the schema refers to other schemas, or is longer than `limit` bytes.
-            RetryableError: the registry does not respond, or cannot answer now.
+            RetryableError: the registry does not respond, or cannot handle the request now.
             ConfigError: the registry rejects the request, or the settings do not point to a registry.
         """
         try:

@@ -21,7 +21,7 @@ INTERNAL = "__"
 def resolve(settings: Settings, there: Collection[str]) -> tuple[Subscribed, list[str]]:
     """Return the topics that the sources read, and a sentence for each topic that more than one source claims.
 
-    A name claims its topic whether or not the topic exists. A pattern claims every existing topic that it matches,
+    A name claims its topic even if the topic does not exist. A pattern claims every existing topic that it matches,
     except Kafka's internal topics and the topics that we write. A topic claimed by two sources could be read in two
     ways, so neither source gets it.
     """

@@ -211,7 +211,7 @@ class _Run:
         self._patiently(lambda: self._progress.write(reached, _note(holds)))
 
     def _patiently(self, ask: Callable[[], Answer]) -> Answer:
-        """Retry requests that a broker cannot answer yet, because new partitions have no leader and a new group has no
+        """Retry requests that a broker cannot handle yet, because new partitions have no leader and a new group has no
         coordinator.
         """
         return retry_until("leader or coordinator", lambda _: ask(), self._settings.timing.broker_wait, self._say)

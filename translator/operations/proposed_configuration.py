@@ -169,7 +169,7 @@ def _comment(text: str, indent: int = 0) -> Iterator[str]:
 
 
 def _scalar(value: object) -> str:
-    """Return a value on one line, whatever characters it contains."""
+    """Return a value on one line, regardless of the characters in it."""
     if isinstance(value, str) and not value.isprintable():
         return json.dumps(value)  # JSON strings are also YAML strings
     text = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=sys.maxsize)

@@ -1,4 +1,4 @@
-"""Resolve a message to its final result: the records to write, or the reason why the message has no records.
+"""Determine the final result for a message: the records to write, or the reason why it has no records.
 
 The service, `audit`, `explain`, `retranslate`, `dlq replay` and `translator translate` all use this single path. A
 check that used a different path would only test a copy of the service. This module neither writes nor waits.

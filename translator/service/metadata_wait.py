@@ -212,7 +212,7 @@ class MetadataWaiter:
         return None
 
     async def _id_given(self, subject: str, schema_text: str) -> None:
-        """Wait until the registry accepts or rejects one of our schemas, however long this takes."""
+        """Wait without a time limit until the registry accepts or rejects one of our schemas."""
         if self._register is None:
             raise ValueError("an output needs schema ids, but no registry is configured")
         pause = _FIRST_PAUSE

@@ -16,7 +16,7 @@ MAX_WAITING = 256
 
 
 class PartitionWorkers(Generic[P, B]):
-    """Processes each partition's batches in order, with partitions in parallel.
+    """Processes the batches of each partition in order, and the partitions in parallel.
 
     Args:
         process: handles one batch. It must not raise.

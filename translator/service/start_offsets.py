@@ -1,4 +1,5 @@
-"""The offset at which to start reading a partition: the group's committed offset, and never silently another offset.
+"""Determine the offset at which to start reading a partition: the group's committed offset, and never silently another
+one.
 
 If the record at the committed offset was deleted, the client library would jump to the earliest offset. If the topic
 was recreated, the library would resume at whatever record has the same offset. Here, both cases are a gap
@@ -161,7 +162,7 @@ class StartOffsets:
         return found
 
     async def lost(self, partitions: Iterable[Partition], said: str) -> FatalError:
-        """Return why a committed offset no longer exists. A running service never accepts gaps."""
+        """Return the reason why a committed offset no longer exists. A running service never accepts gaps."""
         try:
             places = await asyncio.to_thread(self._ask, sorted(partitions))
         except (FatalError, RetryableError) as error:

@@ -40,7 +40,7 @@ def _update(at: Context, change: RowChange) -> ChangeEvent:
     if sent_before is not None and change.after_sparse:
         after = _completed(sent_after, sent_before, change)
     after_state = _state(after, change)
-    # An update's after image is full if and only if it has every column in the schema, whatever its source is.
+    # An update's after image is full if and only if it has every column in the schema, regardless of its source.
     if after is not sent_after and after_state != "full":
         after_state = "merged"
     key = _key(change, after, before)

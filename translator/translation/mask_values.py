@@ -1,5 +1,5 @@
 """Apply masks to values. NULL stays NULL because it does not reveal anything. A key that contains NULL is not a key,
-whether or not it is masked.
+even if it is masked.
 """
 
 from __future__ import annotations

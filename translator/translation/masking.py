@@ -63,7 +63,7 @@ class SourceMasks:
         return change if table is None else table.row(change)
 
     def takes_natively(self, layout: NativeLayout) -> bool:
-        """Return whether rows with this layout need no masking, whatever columns they have."""
+        """Return whether rows with this layout need no masking, regardless of their columns."""
         table = self.of_table(layout.table)
         if table is None:
             return True

@@ -1,6 +1,4 @@
-"""The knowledge of a process beyond the messages: schemas that were already published, and metadata that was already
-learned.
-"""
+"""Published schemas and learned metadata, which a process knows in addition to the messages."""
 
 from __future__ import annotations
 
@@ -84,8 +82,8 @@ class MetadataCatalog:
         kept.
 
         Learning the same document again has no effect. If two documents contradict each other, the newer one is kept,
-        in whatever order they arrive, so that all processes and replays reach the same state (docs/formats/qlik.md §11,
-        Metadata).
+        regardless of the order in which they arrive, so that all processes and replays reach the same state
+        (docs/formats/qlik.md §11, Metadata).
 
         Raises:
             MessageError: the dialect rejects the document.

@@ -36,7 +36,7 @@ class TableCatalog(Protocol):
         """Send a request to the catalog.
 
         Raises:
-            FatalError: the catalog does not answer, or rejects the request.
+            FatalError: the catalog does not respond, or rejects the request.
         """
 
     def path(self, name: str) -> tuple[str, ...]:

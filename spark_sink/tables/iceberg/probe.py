@@ -48,7 +48,7 @@ def catalog_traits(spark: SparkSession, warehouse: str, access: CatalogAccess) -
 
     Raises:
         ConfigError: the catalog loses properties that the sink relies on.
-        FatalError: the catalog does not answer, or cannot create tables.
+        FatalError: the catalog does not respond, or cannot create tables.
     """
     memory = TraitsMemory(warehouse, access)
     traits = memory.recall(_BELIEVED_SECONDS)

@@ -129,8 +129,8 @@ def _split(row: ImageRow, after: Columns, missing: tuple[str, ...]) -> list[Conn
     """Split a key change as Debezium does: delete the row under the old key and create a row under the new one.
 
     The create writes the whole row, and the delete removes the old row's values. Unlike in other updates, a column that
-    was merely not sent would therefore become NULL permanently. If a row had no key and consumers would miss its old
-    image, only the create is written (`as_create`). Consumers that keep rows by key do not have the old row.
+    was not sent would therefore become NULL permanently. If a row had no key and consumers would miss its old image,
+    only the create is written (`as_create`). Consumers that keep rows by key do not have the old row.
     """
     _refuse_lost(row, missing)
     left = None if row.key_old is None else (OLD_KEY, row.key_old)

@@ -139,8 +139,8 @@ def _target(head: Head, effect: Effect) -> ConcernedTables:
 
 
 def _filled(spelling: Spelling, type_: SqlType, literal: Literal) -> Filled | None:
-    """Return the value that canal would send. For an enum or a set, this is the label, however the writer spells labels
-    in rows.
+    """Return the value that canal would send. For an enum or a set, this is the label, regardless of how the writer
+    represents labels in rows.
     """
     text, parsed = mysql_value(type_, literal), parse(type_.text)
     if text is None or parsed is None:

@@ -37,7 +37,7 @@ SKIPPED: Mapping[str, str] = {
     "RDB": "rdb",
     "NOOP": "noop",
 }
-"""Operations without content, however long the record is, each with the reason under which it is counted."""
+"""Operations without content, regardless of the record's length, each with the reason under which it is counted."""
 
 
 class DtsAvro:

@@ -1,6 +1,6 @@
 """Renamed and flattened sections (the task's Message Format; §1, variant V3).
 
-Whatever the sections are called in the task, the result is a body with the fields `data`, `beforeData` and `headers`.
+Regardless of the section names in the task, the result is a body with the fields `data`, `beforeData` and `headers`.
 """
 
 from __future__ import annotations

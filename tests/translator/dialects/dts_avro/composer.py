@@ -1,7 +1,8 @@
 """Compose DTS records, because no real bytes are available: only decoded text was ever published.
 
-`python -m tests.translator.dialects.dts_avro.composer` writes `message.bin` of the cases, and a test compares them. The
-schema is our own. `test_dts_avro_reader` compares it with the vendor's list of fields, enums and branches.
+`python -m tests.translator.dialects.dts_avro.composer` writes `message.bin` of the cases, and a test checks that they
+are up to date. The schema is our own. `test_dts_avro_reader` compares it with the vendor's list of fields, enums and
+branches.
 """
 
 import io
