@@ -39,7 +39,7 @@ def _time(contestant: Callable[[T], object], items: Sequence[T]) -> float:
 
 
 def machine(*packages: str) -> str:
-    """Describe the machine in one line, without its name or any paths, because the results depend on it."""
+    """Return a one-line description of the machine, without its name or paths."""
     parts = [f"{platform.python_implementation()} {platform.python_version()}"]
     parts += [f"{package} {version(package)}" for package in packages]
     busy = f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors ({platform.machine()})"

@@ -52,7 +52,7 @@ class TranslatorService:
         """Find out the program's translation path.
 
         Raises:
-            PointlessError: the service should run without the native path, but has no native path anyway.
+            PointlessError: the service should run without the native path, but the native path was not built.
         """
         packages = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
         said = subprocess.run(

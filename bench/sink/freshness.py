@@ -43,7 +43,7 @@ def freshness(bootstrap: str, folder: Path, spark: Spark, apart: int, rate: int,
     """Return the report lines.
 
     Args:
-        spark: the settings for the sink's Spark.
+        spark: Spark settings for the sink.
         apart: the broker's process, whose time does not count as the sink's.
         rate: changes per second.
         seconds: the duration of the stream, after a one-minute warm-up.

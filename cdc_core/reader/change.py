@@ -19,7 +19,7 @@ from cdc_core.table_id import TableId
 from cdc_core.transaction import SourceTransaction
 
 RowKey: TypeAlias = tuple[Value, ...]
-"""The key column values, in key order. Different spellings of the same number give equal keys."""
+"""The key column values, in key order. Different notations for the same number give equal keys."""
 
 RowValues: TypeAlias = Mapping[str, Value]
 
@@ -37,8 +37,8 @@ class Change(Struct, frozen=True, dict=True):
     """An event and its images. In an image, NULL is None, and a column that was not sent is missing.
 
     `event` has all envelope fields. `table` is None if the event has no table. `schema` is the schema to which the
-    event refers, or else the newest known schema for the event's table. Without a schema, values have JSON types, in
-    which a decimal is text.
+    event refers or, if it refers to none, the newest known schema for its table. Without a schema, values have JSON
+    types, in which a decimal is text.
     """
 
     event: ChangeEvent

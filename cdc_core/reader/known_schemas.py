@@ -52,5 +52,6 @@ class KnownSchemas:
         return found
 
     def newest(self, table: TableId) -> TableSchema | None:
-        """Return the table schema to which an event last referred, or else the schema that was learned last."""
+        """Return the table schema to which an event last referred or, if there is none, the schema that was learned
+        last."""
         return self._newest.get(table)

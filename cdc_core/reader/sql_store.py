@@ -231,7 +231,8 @@ def _table_text(table: TableId) -> str:
 
 
 def _row_text(key: RowKey) -> str:
-    """Return the key values as one JSON text, in which each number has only one spelling, regardless of its type."""
+    """Return the key values as one JSON text, in which each number is written in only one way, regardless of its
+    type."""
     return f"[{','.join(map(_member, key))}]"
 
 

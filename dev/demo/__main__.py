@@ -130,7 +130,7 @@ class Demo:
         console.rule("[bold]Four formats in")
         console.print(
             "Five small shops, written as Qlik, DTS Avro, SharePlex, Canal, and Canal as DTS wrote it before March "
-            "2022; real sample messages; and some broken messages."
+            "2022; real sample messages; and some invalid messages."
         )
         stack.start("translator")
         stack.start("spark-sink")

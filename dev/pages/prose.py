@@ -41,6 +41,8 @@ _CODE = re.compile(
     r"|import \w+[;,]|[\w.]\|[\w.]|font-family|body \{|-src "
 )
 """SQL, Python, CSS and regular expressions."""
+_FUNCTION_WORD = re.compile(r"\b(?:an?|the|is|are|was|has|have|not|no|to|of|in|for|from|by|with|and|or|as|on|it)\b")
+"""A word that every sentence of some length contains, but a list of names does not."""
 _LITERAL = re.compile(r"(?<=\n\n)(?: {4}.*\n)+")
 """An indented block of code in a docstring."""
 _WORDS = re.compile(r"[A-Za-z]{2,}")
@@ -113,8 +115,13 @@ def of_module(path: Path, source: str) -> Iterator[Text]:
                 for keyword in keywords:
                     if keyword.arg in named:
                         yield from _strings(path, keyword.value, named[keyword.arg], known)
-                if isinstance(function, ast.Attribute) and function.attr in _LOG_METHODS and arguments:
-                    yield from _strings(path, arguments[0], "log", known)
+                event = arguments[0] if arguments else None
+                if (
+                    isinstance(function, ast.Attribute)
+                    and function.attr in _LOG_METHODS
+                    and isinstance(event, ast.Constant)
+                ):
+                    yield from _strings(path, event, "log", known)
     yield from _strings(path, tree, "error", known)
 
 
@@ -142,7 +149,7 @@ def sample(seed: int, count: int) -> list[tuple[Text, str]]:
         enough = 3 if text.kind == "log" else 6
         for one in sentences(text.text):
             # A list of tests, a path or a line of SVG is not prose, regardless of the number of words.
-            if text.kind == "error" and _CODE.search(one):
+            if text.kind == "error" and (_CODE.search(one) or not _FUNCTION_WORD.search(one)):
                 continue
             # Headings, list items and table cells are often fragments that only their context explains.
             if text.kind == "docs" and not _END.search(one):

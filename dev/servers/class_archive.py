@@ -17,7 +17,7 @@ def archive_options(executable: Path, jars: Sequence[Path], train: Callable[[lis
 
     Args:
         jars: the class path. The archive is next to the first jar's folder.
-        train: runs the program with additional JVM options, and stops it in an orderly way.
+        train: runs the program with additional JVM options, and stops it gracefully.
     """
     archive = jars[0].parent.parent / f"classes-{_identity(executable, jars)}.jsa"
     try:

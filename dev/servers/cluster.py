@@ -167,7 +167,7 @@ class Cluster:
         """
         died = [node for node in self.nodes if node.died]
         for node in self.nodes:
-            node.kill()  # when stopped in an orderly way, the last node would search for a controller until a timeout
+            node.kill()  # when stopped gracefully, the last node would search for a controller until a timeout
         if died:
             raise BrokerError(f"exited unexpectedly: {', '.join(f'node {node.number}, {node.log}' for node in died)}")
         shutil.rmtree(self.directory, ignore_errors=True)

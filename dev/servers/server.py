@@ -61,7 +61,7 @@ class Server(ABC):
         """
 
     def stop(self) -> None:
-        """Stop the server in an orderly way. Its data remains for another start()."""
+        """Stop the server gracefully. Its data remains for another start()."""
         self._end(signal.SIGTERM)
 
     def wait(self) -> int:
@@ -103,7 +103,7 @@ class Server(ABC):
                 stderr=subprocess.STDOUT,
                 cwd=self.directory,
                 env=env,
-                process_group=0,  # only we receive Ctrl-C from a terminal, and then stop the server in an orderly way
+                process_group=0,  # only we receive Ctrl-C from a terminal, and then stop the server gracefully
             )
         atexit.register(self.stop)
 
@@ -168,7 +168,7 @@ def run_until_interrupted(kind: type[S], what: str, address: Callable[[S], str])
     parser.add_argument("--port", type=int, help="Port to listen on. Default: a free port.")
     parser.add_argument("--directory", type=Path, help="Data folder. Default: a temporary folder.")
     arguments = parser.parse_args()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # like Ctrl-C: stop the server in an orderly way
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # like Ctrl-C: stop the server gracefully
     try:
         with kind(arguments.port, arguments.directory) as server:
             print(address(server), flush=True)

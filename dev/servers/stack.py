@@ -214,7 +214,7 @@ class Stack:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 cwd=self.directory,
-                start_new_session=True,  # Ctrl-C is for us; we stop it in an orderly way, and its children die with it
+                start_new_session=True,  # Ctrl-C is for us; we stop it gracefully, and its children die with it
             )
         self._processes[name] = process
         return process

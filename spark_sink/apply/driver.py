@@ -286,7 +286,7 @@ class Applier(Generic[Records]):
         self._writer.discard()
 
     def _changed(self, wanted: tuple[str, Step]) -> str | Refused:
-        """Change a table, and return the name under which it exists. If the change fails twice, return the reason.
+        """Change a table, and return its actual name. If the change fails twice, return the reason.
 
         The second attempt covers storage that was briefly unavailable.
         """
@@ -301,7 +301,7 @@ class Applier(Generic[Records]):
             return as_refusal(error, table, self._tables)
 
     def _change(self, wanted: tuple[str, Step]) -> str:
-        """Change a table, and return the name under which it exists."""
+        """Change a table, and return its actual name."""
         table, step = wanted
         started = time.perf_counter()
         match step:

@@ -37,7 +37,7 @@ _BROKERS = "brokers"
 
 
 State: TypeAlias = Literal["ok", "note", "WRONG"]
-"""A note is a result that the operator has to judge. `run` starts anyway."""
+"""A note is a result that the operator has to judge. It does not prevent `run` from starting."""
 
 
 class Note(Exception):

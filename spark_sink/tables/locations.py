@@ -15,7 +15,7 @@ def location(warehouse: str, name: str) -> str:
 
 
 def spelled(warehouse: str, name: str, is_table: Callable[[str], bool]) -> str | None:
-    """Return the name under which the table exists, ignoring case, or None.
+    """Return the table's actual name, ignoring case, or None.
 
     Args:
         is_table: returns whether a folder is a table.

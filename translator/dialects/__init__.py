@@ -65,7 +65,7 @@ class MasksItself(Protocol):
 
 
 def masked_copy(dialect: Dialect, message: Message, masked: MaskedValues) -> Message:
-    """Return a copy of a record with other row values. Headers are left out, because no dialect reads any.
+    """Return a copy of a record with different row values. Headers are left out, because no dialect reads any.
 
     Raises:
         Unmaskable: the record's values cannot be distinguished from other text.

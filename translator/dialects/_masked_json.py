@@ -23,7 +23,7 @@ _BOM = "\ufeff"
 
 
 def masked_json(value: bytes, masked: MaskedValues, part_of: Callable[[Path], Part]) -> bytes:
-    """Return the text with other row values. Several documents in one text are masked together.
+    """Return the text with different row values. Several documents in one text are masked together.
 
     Raises:
         Unmaskable: the text is not JSON, so values cannot be distinguished from other text.
@@ -36,7 +36,7 @@ def masked_json(value: bytes, masked: MaskedValues, part_of: Callable[[Path], Pa
 
 
 def masked_key(key: bytes | None, masked: MaskedValues) -> bytes | None:
-    """Return a record's key with other values: the scalars in JSON, or else the whole text.
+    """Return a record's key with different values: the scalars in JSON, or otherwise the whole text.
 
     Raises:
         Unmaskable: the key is not text.
@@ -100,7 +100,7 @@ def _read(piece: str) -> str:
 
 
 def _text(piece: str, masked: MaskedValues, part: Part) -> str:
-    """Return a masked string in which every unchanged character keeps its spelling."""
+    """Return a masked string in which every unchanged character keeps its escaping."""
     if part == "keep":
         return piece
     text = _read(piece)

@@ -43,7 +43,8 @@ _SIZE = re.compile(r"-?\d{1,5}", re.ASCII)
 
 
 def masked_statement(sql: str, masked: MaskedValues, *, quotes: str = "'\"") -> str:
-    """Return SQL with other literals and comments. Only numbers that are lengths of column types in DDL stay unchanged.
+    """Return SQL with different literals and comments. Only numbers that are lengths of column types in DDL stay
+    unchanged.
 
     Args:
         quotes: the quote characters for strings. Any other quote contains a name.

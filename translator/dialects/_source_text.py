@@ -1,4 +1,4 @@
-"""Find the original JSON text of parsed values, because a parsed number does not preserve its spelling."""
+"""Find the original JSON text of parsed values, because a parsed number does not preserve its notation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _KEPT = frozenset((Decimal, dict, list))
 
 
 class SentJson:
-    """Parsed JSON text that can look up how a value was spelled. Does no work until the first look-up."""
+    """Parsed JSON text that can look up how a value was written. Does no work until the first look-up."""
 
     __slots__ = ("_parsed", "_spans", "_value")  # an object is created for every message
 
@@ -25,7 +25,7 @@ class SentJson:
         self._spans: dict[int, tuple[int, int]] | None = None
 
     def text(self, cell: object) -> str | None:
-        """Return a parsed value's original text, or None if the value has only one possible spelling or comes from
+        """Return a parsed value's original text, or None if the value can be written in only one way or comes from
         another text.
         """
         if type(cell) not in _KEPT:

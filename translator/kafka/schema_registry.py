@@ -35,7 +35,7 @@ _REMEDIES: Mapping[int, str] = {
     "registry.auto_register: false",
     404: "check registry.url: it must be the root of a Confluent-compatible API, such as https://host/apis/ccompat/v7",
     409: "a version of this subject is not compatible with this schema. Is the topic used for something else? "
-    "Delete the subject with its other history, or rename the output topic",
+    "Delete the subject and its history, or rename the output topic",
     422: "this registry does not accept the Avro schema",
 }
 

@@ -35,7 +35,7 @@ class CopyForm(Struct, frozen=True):
 
 
 class RecordMasker:
-    """Makes masked copies. Equal values are masked equally, across all records.
+    """Makes masked copies. Equal values get equal masks in all records.
 
     Args:
         translate: translates a record completely, as the service does.

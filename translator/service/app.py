@@ -165,4 +165,4 @@ def run(settings: Settings, *, accept_gap: bool = False) -> int:
             components.delivery.fail_stop()
             components.reader.close()
             if components.transactions is not None and components.transactions.overstayed:
-                os._exit(1)  # the delivery's thread does not return, and an orderly shutdown would wait for it
+                os._exit(1)  # the delivery's thread does not return, and a graceful shutdown would wait for it

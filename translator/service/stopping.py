@@ -1,4 +1,4 @@
-"""Stop the process, either in an orderly way and within a time limit, or immediately after an error."""
+"""Stop the process, either gracefully and within a time limit, or immediately after an error."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class BoundedStopApp(faust.App):
     watchdog: Watchdog
     owned: Callable[[int], object]
     """Called with the number of assigned partitions once their positions are set."""
-    ending = False  # after an error, less time is available than for an orderly stop
+    ending = False  # after an error, less time is available than for a graceful stop
     placed = False  # the group has made an assignment, even if it is empty
     turns = 0  # iterations of the event loop that include our own work
 

@@ -1,9 +1,9 @@
 """Stop a process that hangs, because a supervisor restarts only processes that have ended.
 
 The watchdog is a separate thread, because a blocked event loop cannot watch itself. The watchdog counts its own
-iterations instead of seconds, because a process that was suspended as a whole (SIGSTOP, a suspended machine) is not
-hanging. Code that never releases the interpreter (a runaway regular expression, for example) also blocks this thread,
-so a second timer runs in C.
+iterations instead of seconds, because a suspended process (SIGSTOP, a suspended machine) is not hanging. Code that
+never releases the interpreter (a runaway regular expression, for example) also blocks this thread, so a second timer
+runs in C.
 """
 
 from __future__ import annotations

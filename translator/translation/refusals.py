@@ -30,7 +30,7 @@ _FIXED_TEXTS: Mapping[ErrorCode, str] = {
     ErrorCode.MISSING_FIELD: "a field is missing",
     ErrorCode.INVALID_FIELD: "a field has the wrong type or an invalid value",
     ErrorCode.TABLE_UNKNOWN: "the message does not identify its table",
-    ErrorCode.ROW_NOT_SENT: "the writer left the row's values out",
+    ErrorCode.ROW_NOT_SENT: "the writer did not send the row's values",
     ErrorCode.SCHEMA_MISSING: "the message refers to metadata or a schema that is unknown",
     ErrorCode.AMBIGUOUS_VARIANT: "the meaning depends on the writer, which must be declared (options)",
     ErrorCode.CONTRADICTION: "the message contradicts the source's options",

@@ -56,9 +56,10 @@ _DECIMAL_TYPE = re.compile(r"decimal\((\d{1,4}),(-?\d{1,4})\)\Z")
 
 @lru_cache(maxsize=4096)
 def converter(canonical_type: str) -> Converter:
-    """Return the converter to a canonical type, for values in their usual spelling.
+    """Return the converter to a canonical type, for values in their usual format.
 
-    Dialects whose writers spell a type differently (hex, latin-1, a default time zone) use the named function instead.
+    Dialects whose writers use another format for a type (hex, latin-1, a default time zone) use the named function
+    instead.
 
     Raises:
         ValueError: unknown type.

@@ -1,4 +1,4 @@
-"""Text, booleans and bytes, in the spellings that writers use."""
+"""Text, booleans and bytes, in the formats that writers use."""
 
 from __future__ import annotations
 

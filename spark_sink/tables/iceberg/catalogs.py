@@ -30,7 +30,7 @@ class TableCatalog(Protocol):
         """Return whether the table exists, regardless of who created it."""
 
     def spelled(self, name: str) -> str | None:
-        """Return the name under which the table exists, ignoring case, or None."""
+        """Return the table's actual name, ignoring case, or None."""
 
     def reach(self) -> None:
         """Send a request to the catalog.

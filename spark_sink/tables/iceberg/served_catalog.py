@@ -82,8 +82,9 @@ class ServedCatalog:
         if self._access.type is CatalogType.HIVE and not _OF_HIVE.fullmatch(name):
             raise Refused(
                 Reason.TABLE_REFUSED,
-                f"a Hive metastore does not accept the table name {name}: names can contain a to z, digits, _, and "
-                "at most one dot. Rename the table with tables.name or tables.rename, or exclude it with "
+                f"a Hive metastore does not accept the table name {name}: names can contain the letters a to z, "
+                "digits, _, and at most one dot. Rename the table with tables.name or tables.rename, or exclude it "
+                "with "
                 "tables.exclude, and restart the sink",
             )
         path = self.path(name)

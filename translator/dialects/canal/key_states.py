@@ -31,7 +31,7 @@ class KeyState(Struct, gc=False):
     offset: int
     commit: int | None
     if_wrong: int | None = None
-    """The row that would result if the last update was read the wrong way round. None if the update cannot have been
+    """The row that would result if the images of the last update were swapped. None if the update cannot have been
     misread.
     """
 

@@ -94,8 +94,8 @@ class WriterMark(Struct, frozen=True):
 
     excludes: tuple[str, ...]
     variant: str
-    """The format that `auto` assumes if nothing identifies the writer. Questions that the shape leaves open remain
-    open.
+    """The format that `auto` assumes if nothing identifies the writer. Anything that the shape does not show remains
+    unknown.
     """
 
     basis: str

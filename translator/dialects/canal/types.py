@@ -44,7 +44,7 @@ class Spelling(Struct, frozen=True):
 
 
 def spelling_of(options: Options) -> Spelling:
-    """Return the spelling set by the options, or else by the profile."""
+    """Return the formats that the options set, or otherwise the formats of the profile."""
     profile = PROFILES[options.profile]
     binary = options.binary or profile.binary
     assumed = options.binary is None and not profile.binary_documented
@@ -67,7 +67,7 @@ class Coding(Struct, frozen=True):
 
 
 def plain(canonical: str) -> Coding:
-    """Return the coding for a canonical type whose values have the usual spelling."""
+    """Return the coding for a canonical type whose values have the usual format."""
     return Coding(canonical, converter(canonical))
 
 

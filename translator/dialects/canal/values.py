@@ -1,4 +1,4 @@
-"""Convert cells as canal prints them to canonical scalars, if canal's spelling is not the usual one (§7.1)."""
+"""Convert cells as canal prints them to canonical scalars, if canal's format is not the usual one (§7.1)."""
 
 from __future__ import annotations
 

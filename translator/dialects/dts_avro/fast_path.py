@@ -1,7 +1,7 @@
 """Convert the most common cells from bytes to canonical values in one step.
 
 These are shortcuts for speed. Each shortcut checks that the bytes are at the positions that they have in the usual
-spelling. Any other spelling, and any error, takes the plain path (`values`). Property tests check that both give the
+encoding. Any other encoding, and any error, takes the plain path (`values`). Property tests check that both give the
 same result.
 """
 

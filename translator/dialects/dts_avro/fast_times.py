@@ -1,4 +1,4 @@
-"""Dates and times in their usual spelling, read like the cells in `fast_path`: each component follows the byte 02 that
+"""Dates and times in their usual encoding, read like the cells in `fast_path`: each component follows the byte 02 that
 selects its union branch. The year takes two bytes, and each other component takes one byte.
 """
 
@@ -26,7 +26,7 @@ _HOURS: Mapping[int, str] = {2 * number: f"{number:02d}:" for number in range(24
 
 class _Days(dict[bytes, str]):
     """Dates, keyed by the seven bytes for year, month and day. Each date is computed once. A look-up raises KeyError
-    for another spelling, or if no such date exists.
+    for another encoding, or if no such date exists.
     """
 
     def __missing__(self, parts: bytes) -> str:

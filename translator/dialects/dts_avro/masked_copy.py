@@ -1,4 +1,4 @@
-"""Masked copies of DTS records: a record is read, and written again with other cells."""
+"""Masked copies of DTS records: a record is decoded, and encoded again with different values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WKB_HEADER_BYTES = 9
 
 
 def masked_copy(value: bytes, masked: MaskedValues) -> bytes:
-    """Return the record with other row values and literals.
+    """Return the record with different row values and literals.
 
     Raises:
         Unmaskable: the value is not a version 2 or version 3 record.

@@ -100,7 +100,8 @@ def _logical(record: DtsRecord) -> TableName | None:
 
 
 def _target(where: ObjectName, source_type: str, effect: Effect) -> ConcernedTables:
-    """Return an effect's table. Missing name levels are taken from the record, or else from the source."""
+    """Return an effect's table. Missing name levels are taken from the record if it has them, or otherwise from the
+    source."""
     name = effect.table
     if name is None:
         return ConcernedTables(None, effect.db or where.db)

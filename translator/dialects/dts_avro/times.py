@@ -223,7 +223,7 @@ _OFFSET = re.compile(r"(?:GMT|UTC)?([+-]?)(\d{1,2})(?::(\d{2})(?::(\d{2}))?)?\Z"
 
 @lru_cache(maxsize=1024)
 def zone_of(name: str) -> tzinfo:
-    """Return a zone in any spelling that the vendor's code accepts: `GMT+8`, `UTC-03:30`, `+08:00`, `8`, a region.
+    """Return a zone in any format that the vendor's code accepts: `GMT+8`, `UTC-03:30`, `+08:00`, `8`, a region.
 
     Raises:
         ValueError: the zone does not exist.

@@ -167,5 +167,5 @@ def column_type(source_type: str, number: int) -> NativeType:
 
 
 def text_or_bytes(source_type: str, number: int) -> bool:
-    """Return whether the number leaves open whether the column contains text or bytes."""
+    """Return whether the number allows both text and bytes in the column."""
     return source_type in MYSQL_FAMILY and number in TEXT_OR_BYTES

@@ -183,7 +183,7 @@ class Qlik:
         return [self._untyped.find(message, frame).name]
 
     def masked_copy(self, message: Message, masked: MaskedValues) -> Message:
-        """Return a copy with other row values, in the value and in the key.
+        """Return a copy with different row values, in the value and in the key.
 
         Raises:
             Unmaskable: the message cannot be read, or its metadata or schema is unknown.

@@ -1,4 +1,5 @@
-"""Masked copies of Qlik messages. JSON keeps its spelling. Avro is read, and written again with other cells."""
+"""Masked copies of Qlik messages. JSON text is unchanged except for the values. Avro is decoded, and encoded again with
+different values."""
 
 from __future__ import annotations
 
@@ -144,7 +145,7 @@ def _masked_row(schema: RowSchema, data: bytes, masked: MaskedValues) -> bytes:
 
 
 def _rewritten(reader: DatumReader, data: bytes, masked: MaskedValues, kept: Collection[str] = ()) -> bytes:
-    """Return a record with other values for all fields except those to keep."""
+    """Return a record with different values in all fields except those to keep."""
     record = reader.read(data)
     fields = dict(reader.schema.fields)
     return reader.write(

@@ -107,7 +107,7 @@ class QlikNativeRows:
 
 
 def words_of(operations: Mapping[str, str]) -> dict[bytes, int]:
-    """Return each operation's number by its keywords, as JSON, in Replicate's spelling."""
+    """Return each operation's number by its keywords, as JSON, spelled as in Replicate's messages."""
     return {msgspec.json.encode(word): OPERATIONS.index(op) for word, op in operations.items()}
 
 

@@ -51,7 +51,7 @@ class Table(Struct, frozen=True):
     """The assumptions under which the table was found."""
 
     def text_converter(self, column: str) -> Converter | None:
-        """Return a column's converter for its spelling in JSON or as text."""
+        """Return a column's converter for its format in JSON or in text."""
         if self.schema is None:
             return self.converters[column]
         return next((from_json(known.type) for known in self.schema.columns if known.name == column), UNKNOWN)
@@ -74,7 +74,7 @@ def _keyed(schema: TableSchema, key: tuple[str, ...]) -> TableSchema:
 
 
 def from_json(canonical_type: str) -> Converter:
-    """Return the converter for a type in JSON, which spells binary values as hex digits (§6), and other types as
+    """Return the converter for a type in JSON, which represents binary values as hex digits (§6), and other types as
     `values` reads them.
     """
     return bytes_from_hex if canonical_type == "bytes" else converter(canonical_type)

@@ -34,7 +34,7 @@ class Meta(Struct):
     ext: dict[str, str] = {}
 
     def keep(self, name: str, value: Any) -> None:
-        """Return a field as it was sent: text unchanged, and anything else as JSON text.
+        """Return a field in the form in which it was sent: text unchanged, and anything else as JSON text.
 
         Raises:
             MessageError: INVALID_FIELD, because the field contains a lone surrogate.

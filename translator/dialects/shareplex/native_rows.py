@@ -33,7 +33,7 @@ _WORDS: Mapping[str, str] = {
     "UPD": "upd",
     "DEL": "del",
 }
-"""The documented keywords and the codes in upper case. The plain path reads other spellings."""
+"""The documented keywords and the codes in upper case. The plain path reads other forms."""
 
 DEPTH = 2
 """A common message's nesting depth: the root object, and an object inside it."""
@@ -94,7 +94,7 @@ class SharePlexNativeRows:
 
 
 def _row_words(rules: SharePlexRules) -> dict[str, str]:
-    """Return the keywords for row operations, in exactly this spelling, each with its operation."""
+    """Return the keywords for row operations, spelled exactly like this, each with its operation."""
     return {word: meaning for word, meaning in {**_WORDS, **rules.operations}.items() if meaning in _OPERATIONS}
 
 

@@ -74,7 +74,7 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     """The table for messages whose `meta` contains no table, as `OWNER.TABLE`."""
 
     operations: Mapping[str, str] = {}
-    """Additional exact spellings of `meta.op`, and the operation for each."""
+    """Additional values of `meta.op`, spelled exactly as in messages, and the operation for each."""
 
 
 class SharePlexRules(Struct, frozen=True):
@@ -90,7 +90,7 @@ class SharePlexRules(Struct, frozen=True):
 
     default_table: str | None
     operations: Mapping[str, str]
-    """Exact spellings, each with one of OPERATIONS. Takes precedence over `documented`."""
+    """Exact values, each with one of OPERATIONS. Takes precedence over `documented`."""
 
 
 def rules_of(given: Mapping[str, Any]) -> SharePlexRules:
