@@ -152,7 +152,7 @@ def sample(seed: int, count: int) -> list[tuple[Text, str]]:
             if text.kind == "error" and (_CODE.search(one) or not _FUNCTION_WORD.search(one)):
                 continue
             # Headings, list items and table cells are often fragments that only their context explains.
-            if text.kind == "docs" and not _END.search(one):
+            if text.kind == "docs" and (one[0].islower() or not _END.search(one)):
                 continue
             if len(_WORDS.findall(_NOT_WORDS.sub(" ", one))) >= enough:
                 by_kind[text.kind].append((text, one))
