@@ -158,7 +158,7 @@ def _verify(file: Path) -> None:
 def _compile(to: Path) -> None:
     compiler = shutil.which("javac")
     if compiler is None:
-        raise NotInstalledError("javac is missing, but Flink's program is compiled here. Install a JDK")
+        raise NotInstalledError("javac is missing, but it is needed to compile Flink's program. Install a JDK")
     class_path = os.pathsep.join(map(str, (to / "jars").glob("*.jar")))
     command = [compiler, "-cp", class_path, "-d", str(to / "classes"), str(PROGRAM)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -28,7 +28,7 @@ class MessageWriter(Protocol):
         """Return the tables to declare, as in a source's `tables` section."""
 
     def metadata(self, tables: Sequence[StreamTable]) -> Iterator[bytes]:
-        """Return the messages for the metadata topic. If the tool has no such topic, there are no messages."""
+        """Return the messages for the metadata topic. If the tool has no such topic, the result is empty."""
 
     def write(self, change: StreamChange) -> bytes | None:
         """Return a message's value."""

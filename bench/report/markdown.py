@@ -247,7 +247,7 @@ def _versions(result: BenchResult) -> str:
     for name, facts in result.contestants.items():
         told = [f"path: {facts.way}"] if facts.way else []
         said = (
-            f"not there: {_one_line(facts.missing)}"
+            f"not available: {_one_line(facts.missing)}"
             if facts.missing
             else "; ".join((facts.versions, *told, *facts.notes))
         )

@@ -26,7 +26,7 @@ ROWS_A_MESSAGE = (1, 100)
 def main() -> None:
     """Measure and print the results."""
     print(machine("msgspec"))
-    print(f"\nUpdates of {COLUMNS} columns, bytes to events. Microseconds per row.\n")
+    print(f"\nFrom bytes to events, for updates of {COLUMNS} columns. Microseconds per row.\n")
     print(profiles(ROUNDS, ROWS))
 
 
@@ -71,7 +71,7 @@ def _spelled(profile: str, message: Message) -> Message:
 
 
 def _joined(messages: Sequence[Message], size: int) -> list[Message]:
-    """Return messages with `size` rows each, in the way in which canal writes the rows from one statement."""
+    """Return messages with `size` rows each, as canal writes the rows from one statement."""
     return [_one(messages[start : start + size]) for start in range(0, len(messages), size)]
 
 

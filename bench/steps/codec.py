@@ -28,9 +28,11 @@ _LIMITS = Limits()
 def main() -> None:
     """Measure and print the results."""
     print(machine("msgspec", "fastavro"))
-    print("\nAn event with both images to Avro bytes; record: with key and headers. Microseconds per event.\n")
+    print(
+        "\nFrom an event with both images to Avro bytes; record: including key and headers. Microseconds per event.\n"
+    )
     print(encoding(ROUNDS, EVENTS))
-    print(f"\nA message of one update, {BUDGET_COLUMNS} columns, to its record. Microseconds per event.\n")
+    print(f"\nFrom a message with one update of {BUDGET_COLUMNS} columns to its record. Microseconds per event.\n")
     print(budget(ROUNDS, EVENTS))
 
 

@@ -32,7 +32,7 @@ _LIMITS = Limits()
 def main() -> None:
     """Measure and print the results."""
     print(machine("fastavro"))
-    print("\nBytes of an update with both images to a record. Microseconds per record.\n")
+    print("\nFrom the bytes of an update with both images to a record. Microseconds per record.\n")
     print(reading(ROUNDS, RECORDS))
     print("\nBytes to the encoded event. Microseconds per message.\n")
     print(operations(ROUNDS, RECORDS))

@@ -211,7 +211,7 @@ def report(messages: int, rounds: int) -> str:
 def main() -> None:
     """Measure and print the results."""
     print(machine("msgspec"))
-    print(f"\nChanges of {COLUMNS} columns, raw records to delivery in memory. Microseconds per message.\n")
+    print(f"\nFrom raw records to delivery in memory, for changes of {COLUMNS} columns. Microseconds per message.\n")
     print(report(MESSAGES, ROUNDS))
 
 

@@ -80,7 +80,7 @@ def _cost(pipeline: MemoryPipeline, stream: MessageStream) -> float:
 def main() -> None:
     """Measure and print the results."""
     print(machine("msgspec"))
-    print(f"\n{FORMAT}, changes of {COLUMNS} columns, delivery in memory. Microseconds per message.\n")
+    print(f"\n{FORMAT}: changes of {COLUMNS} columns, with delivery in memory. Microseconds per message.\n")
     print(report(MESSAGES, ROUNDS))
 
 

@@ -33,7 +33,7 @@ Body = dict[str, Any]
 def main() -> None:
     """Measure and print the results."""
     print(machine("msgspec"))
-    print(f"\nChanges of a table of {COLUMNS} columns, bytes to records. Microseconds per message.\n")
+    print(f"\nFrom bytes to records, for changes to a table with {COLUMNS} columns. Microseconds per message.\n")
     print(shapes(ROUNDS, MESSAGES))
 
 

@@ -30,7 +30,7 @@ SYFT = GoProgram(
 
 Component: TypeAlias = Mapping[str, Any]
 
-_NOT_SAID = "not said"
+_NOT_STATED = "not stated"
 
 
 def bill(image: BuiltImage) -> dict[str, Any]:
@@ -85,7 +85,7 @@ def components_of(packages: list[Any], known: Mapping[str, str]) -> Iterator[Com
 def licences(components: list[Component]) -> str:
     """Return a table of the components by license. Components without a license come first."""
     rows = sorted((licence_of(one), one["name"], one.get("version", "")) for one in components)
-    rows.sort(key=lambda row: row[0] != _NOT_SAID)
+    rows.sort(key=lambda row: row[0] != _NOT_STATED)
     return "".join(f"{licence}\t{name}\t{number}\n" for licence, name, number in rows)
 
 
@@ -95,14 +95,14 @@ def licence_of(component: Component) -> str:
         one.get("expression") or one["license"].get("id") or one["license"].get("name") or ""
         for one in component.get("licenses", [])
     ]
-    return " AND ".join(" ".join(text.split()) for text in stated if text) or _NOT_SAID
+    return " AND ".join(" ".join(text.split()) for text in stated if text) or _NOT_STATED
 
 
 def _write(target: str, folder: Path) -> None:
     found = bill(built(target))
     (folder / f"{target}.cdx.json").write_text(json.dumps(found, indent=2) + "\n")
     (folder / f"{target}.licences.tsv").write_text(licences(found["components"]))
-    silent = sum(licence_of(one) == _NOT_SAID for one in found["components"])
+    silent = sum(licence_of(one) == _NOT_STATED for one in found["components"])
     print(f"sbom: {folder}/{target}.cdx.json: {len(found['components'])} components, {silent} say no licence")
 
 

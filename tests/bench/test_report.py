@@ -53,7 +53,7 @@ def test_what_was_not_measured_says_why(recorded: BenchResult) -> None:
     """A contestant that cannot be installed has a reason instead of an empty line."""
     text = render(recorded, {}, "")
     assert "Not measured: Flink SQL: javac is missing." in text
-    assert "- Flink SQL: not there: javac is missing" in text
+    assert "- Flink SQL: not available: javac is missing" in text
 
 
 def test_one_parameter_at_a_time(recorded: BenchResult) -> None:

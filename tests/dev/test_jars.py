@@ -121,7 +121,7 @@ class TestFetching:
         """Downloads that do not match the list are discarded, and the next call fetches again."""
         right = checksums.read_text()
         checksums.write_text(right.replace("a-1", "a-0"))
-        with pytest.raises(JarsError, match="They were thrown away"):
+        with pytest.raises(JarsError, match="They were deleted"):
             spark_jars()
         left = [path.name for path in (tmp_path / "cache" / "cdc-translator").iterdir() if path.is_dir()]
         assert [] == left

@@ -29,8 +29,8 @@ def test_crates() -> None:
         ([{"license": {"id": "MIT"}}, {"license": {"name": "Kazlib"}}], "MIT AND Kazlib"),
         ([{"expression": "MIT OR Apache-2.0"}], "MIT OR Apache-2.0"),
         ([{"license": {"name": "The whole\n text"}}], "The whole text"),
-        ([{"license": {"name": ""}}], "not said"),
-        ([], "not said"),
+        ([{"license": {"name": ""}}], "not stated"),
+        ([], "not stated"),
     ],
 )
 def test_licence(stated: list[Any], line: str) -> None:
@@ -41,4 +41,4 @@ def test_licence(stated: list[Any], line: str) -> None:
 def test_silence_comes_first() -> None:
     """Packages without a licence come first, because somebody has to look it up."""
     table = licences([{"name": "b", "version": "2", "licenses": [{"license": {"id": "MIT"}}]}, {"name": "a"}])
-    assert "not said\ta\t\nMIT\tb\t2\n" == table
+    assert "not stated\ta\t\nMIT\tb\t2\n" == table
