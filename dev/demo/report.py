@@ -57,7 +57,7 @@ class DemoReport:
         self._console.rule("[bold]Lakehouse tables")
         equal = self._show_tables()
         self._console.print(told_of_sink(self._stack.log("spark-sink").read_text().splitlines()), highlight=False)
-        self._console.rule("[bold]Dead letters: kept, with the reason")
+        self._console.rule("[bold]Dead letters, with their reasons")
         self._show_dead_letters()
         self._console.rule("[bold]Next")
         self._show_next()
@@ -127,7 +127,7 @@ class DemoReport:
             "\nThe raw messages are also in record files. The same code reads them without Kafka:",
             f"  .venv/bin/translator translate -d canal -o profile=oss {_relative(raw / 'raw.canal.jsonl')}",
             f"  .venv/bin/translator translate -d qlik -o topics=support.KIT {_relative(raw / 'sample.qlik.jsonl')}",
-            "  make demo DEMO_ARGS=--stay          keeps everything running, to look around",
+            "  make demo DEMO_ARGS=--stay keeps everything running, so that you can look around",
             "  make test                           lint, types, unit, integration",
             "  docs/envelope.md                    the contract for consumers",
         ):

@@ -132,7 +132,8 @@ def _failure(copy: Path, room: TestedRoom) -> str | None:
 
 
 def _run(copy: Path, *arguments: str) -> str | None:
-    """Run Python in the copy, whose packages come before the installed ones. If it fails, return the last output."""
+    """Run Python in the copy, so that it imports the copy's packages instead of the installed ones. If it fails, return
+    the last output."""
     environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
     try:
         done = subprocess.run(

@@ -23,7 +23,7 @@ class Merge(Struct, frozen=True, tag=True):
         values: all values in those key columns that have few values.
         others: markers for earlier orders that the table lacks. These markers are committed with this order, or before
             it.
-        inserts_only: none of the rows is stored in the table `version` that the worker has read.
+        inserts_only: none of the rows is stored in the table version that the worker has read (`version`).
         at: the new UPDATED_AT for all rows. It is not in the file, because the file must have the same content if
             another process stages it.
         deletes: remove the rows with DELETED_AT from the table, instead of writing them.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     "of",
     type=click.Choice(["canonical"]),
     required=True,
-    help="Topic to read the events from, which is the canonical topic.",
+    help="Topic to read the events from. It must be the canonical topic.",
 )
 @click.option("--topic", required=True, help="The projection, identified by its `topic` setting.")
 def project(config: Path, of: str, topic: str) -> None:

@@ -71,7 +71,7 @@ class MaskRule(Struct, frozen=True, dict=True):
 
     @cached_property
     def _of_table(self) -> tuple[Matcher, list[tuple[int, Matcher]]]:
-        """Return matchers for the pattern and for each of its suffixes after a dot, each with its number of dots."""
+        """Return a matcher for the pattern and for each suffix that follows a dot, together with its number of dots."""
         return self._matcher(self.table), [(end.count("."), self._matcher(end)) for end in _ends(self.table)]
 
     @cached_property

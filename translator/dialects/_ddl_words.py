@@ -1,4 +1,4 @@
-"""Split SQL text into words. This covers what all statements in four grammars have in common, and nothing more.
+"""Split SQL text into words. This module covers only what statements in all four grammars have in common.
 
 The statement classification (`_ddl_effects`) must also read texts that no parser understands: a statement about
 partitions removes rows whether or not its text is completely understood.

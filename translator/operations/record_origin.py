@@ -25,7 +25,7 @@ class RecordOrigin(Struct, frozen=True):
 
 
 def of_event(record: Any) -> RecordOrigin | None:
-    """Return the origin of a record in the canonical topic, or None if the record states none."""
+    """Return the origin of a record in the canonical topic, or None if the record has no origin."""
     headers = record.headers() or []
     try:
         source, topic, partition, offset, n = dict(headers)["cdc-id"].decode().split("/")
@@ -36,7 +36,7 @@ def of_event(record: Any) -> RecordOrigin | None:
 
 
 def of_letter(record: Any) -> RecordOrigin | None:
-    """Return the origin of a record in the dead-letter topic, or None if the record states none."""
+    """Return the origin of a record in the dead-letter topic, or None if the record has no origin."""
     found = read_dead_letter(record.key(), record.value(), record.headers() or ())
     if found is None:
         return None

@@ -45,12 +45,12 @@ class BatchAccount(Struct):
     newest_us: int | None = None
     """Commit time of the last event that has a commit time."""
     statements: Tallies[tuple[Counted, str]] = field(default_factory=Tallies)
-    """Announced row changes that no event contains, by table and note."""
+    """Row changes that statements announced but no event contains, by table and note."""
     written: Tallies[str] = field(default_factory=Tallies)
     refused: Tallies[tuple[str, str]] = field(default_factory=Tallies)
-    """By projection and code: records that were translated but could not be written to the projection."""
+    """Records that were translated but could not be written to a projection, by projection and code."""
     native: Tallies[str] = field(default_factory=Tallies)
-    """By the native path's outcome for a record: translated, or the reason why it was left to the plain path."""
+    """Records by their outcome on the native path: translated, or the reason why they were left to the plain path."""
     next_offset: int | None = None
     """Offset of the raw record after the batch; None if the batch is not part of a partition."""
     newest_record_ms: int | None = None
@@ -87,7 +87,7 @@ _NAME = 256
 
 
 class Metrics:
-    """The process's metrics, in a registry of their own.
+    """The process's metrics, in a separate registry.
 
     Args:
         tables: number of tables that get their own label, on a first-come basis.
@@ -215,7 +215,9 @@ class Metrics:
         )
         self.topics = Gauge("cdc_topics_subscribed", "Raw topics that this process reads.", registry=self.registry)
         self.assigned = Gauge("cdc_partitions_assigned", "Partitions that this process owns.", registry=self.registry)
-        info = Gauge("cdc_build_info", "Always 1; the version is the label.", ("version",), registry=self.registry)
+        info = Gauge(
+            "cdc_build_info", "Always 1. The label contains the version.", ("version",), registry=self.registry
+        )
         info.labels(version).set(1)
         config = Gauge("cdc_config_info", "Always 1; the label is a digest.", ("hash",), registry=self.registry)
         config.labels(configuration).set(1)

@@ -80,7 +80,7 @@ class CaughtUp(Struct, frozen=True):
 
 
 class Journal(Protocol):
-    """The journal of holds, which stores them and is read before a partition is taken over."""
+    """The journal, which stores holds and is read before a partition is taken over."""
 
     letters_id: str
 

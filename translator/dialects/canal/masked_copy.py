@@ -12,7 +12,7 @@ _KEPT = frozenset({
 
 
 def part_of(path: Path) -> Part:
-    """Return what a scalar in a message is."""
+    """Return the kind of a scalar in a message."""
     if path[:1] == ("sql",):
         return "statement"
     return "keep" if not _KEPT.isdisjoint(path[:1]) else "value"

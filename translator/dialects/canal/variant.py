@@ -1,8 +1,8 @@
 """Assign the fields `data` and `old` to images, for every message variant: the rules in §6.5, as tables.
 
 Two things determine the result. The *era* is what the operator declared about the writer at the time of the message.
-The *shape* is the type, plus which of `data` and `old` contain rows. A single image cannot be misread, whichever field
-contains it. Two images with the same columns can be misread, and only the era distinguishes them.
+The *shape* is the type, plus which of `data` and `old` contain rows. A single image cannot be misread, regardless of
+the field that contains it. Two images with the same columns can be misread, and only the era distinguishes them.
 """
 
 from __future__ import annotations

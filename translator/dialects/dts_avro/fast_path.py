@@ -153,7 +153,7 @@ def _other_decoder(charset: bytes) -> charsets.Decoder | None:
 
 
 def _text(canonical_type: str, reading: Reading, plain: CellReader) -> CellReader:
-    """16, length, type, length, text. Strings were checked to be UTF-8 when the record was read."""
+    """16, length, type, length, text. The reader has already verified that strings are UTF-8."""
 
     def read(cell: Cell) -> Scalar:
         found = _second(cell)

@@ -174,7 +174,7 @@ def _cell(cell: Any, type_: AvroType, masked: MaskedValues) -> Any:
 
 
 def _bytes(cell: bytes, masked: MaskedValues, types: list[AvroType]) -> bytes:
-    """Return the same number of bytes: a smaller number for a decimal, otherwise other letters for the letters."""
+    """Return the same number of bytes: a smaller number for a decimal, otherwise text with different letters."""
     if any(found.logical == "decimal" for found in types):
         number = masked.number(str(int.from_bytes(cell, "big", signed=True)))
         return int(number).to_bytes(len(cell), "big", signed=True)

@@ -6,5 +6,5 @@ from translator.dialects._masked_json import Part, Path
 
 
 def part_of(path: Path) -> Part:
-    """Return what a scalar in a message is. In `meta`, everything except the database user is unrelated to rows."""
+    """Return the kind of a scalar in a message. In `meta`, everything except the database user is unrelated to rows."""
     return "keep" if path[:1] == ("meta",) and path[1:2] != ("userid",) else "value"
