@@ -115,8 +115,8 @@ def missing_columns(name: str, present: Mapping[str, str], columns: Sequence[Tab
     for column in columns:
         if present.get(column.name, column.type) != column.type:
             raise FatalError(
-                f"the table {name} got a column {column.name} of the type {present[column.name]} in the meantime, but "
-                f"this sink was about to add it as {column.type}: no other program may write its "
-                "tables. Restart the sink"
+                f"another program added the column {column.name} to the table {name} with the type "
+                f"{present[column.name]}, but this sink was about to add it with the type {column.type}. Do not let "
+                "other programs write to the sink's tables, and restart the sink"
             )
     return [column for column in columns if column.name not in present]

@@ -37,8 +37,8 @@ _BELIEVED_SECONDS = 86_400.0
 _NO_TABLE = "Check tables.iceberg_catalog, and check that its user may create namespaces and tables"
 _OF_CLASSES = ("NoClassDefFoundError", "ClassNotFoundException")
 _NO_CLASS = (
-    "None of Spark's jars has that class: if the catalog uses Iceberg's S3FileIO for its tables, put "
-    "iceberg-aws-bundle of your Iceberg next to iceberg-spark-runtime"
+    "None of Spark's jars has that class: if the catalog uses Iceberg's S3FileIO for its tables, put the "
+    "iceberg-aws-bundle for your Iceberg version next to iceberg-spark-runtime"
 )
 
 
