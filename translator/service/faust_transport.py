@@ -134,7 +134,7 @@ class BatchConsumer(driver.Consumer):
     # -- offsets
 
     def unpack(self, fetch: Any) -> Sequence[Any]:
-        """Return the batches of a fetch. From now on, the batches are in flight instead of the fetch."""
+        """Return the batches of a fetch. From now on, the batches count as in flight instead of the fetch."""
         batches: Sequence[Any] = fetch.value
         self._unacked_messages.discard(fetch)
         self._unacked_messages |= set(batches)
@@ -315,7 +315,7 @@ class BatchConsumer(driver.Consumer):
             yield batches[0].tp, _fetch(batches, generation)
 
     async def _seek_back(self) -> None:
-        """Fetch records that were fetched while the flow was stopped again, from the start positions.
+        """If records were fetched while the flow was stopped, fetch them again from the start positions.
 
         A fetch that began before a rebalance can end after the positions were set, and consume the first records.
         Upstream then seeks to the committed offsets, but never to offset 0, so those records would be lost.

@@ -55,7 +55,8 @@ def offset_lookup_timeout(settings: Settings) -> float:
 
 
 class AddedTopic(Struct, frozen=True):
-    """A raw topic as of when the process added it. Partitions created since then are read from their beginning."""
+    """The state of a raw topic when the process added it. Partitions created since then are read from their
+    beginning."""
 
     source: str
     facts: TopicFacts

@@ -37,7 +37,7 @@ class Access:
     """The configured ways to log in, if any.
 
     Args:
-        token: anyone who presents this token can see values and act.
+        token: anyone who presents this token can see values and perform actions.
         trusted_header: a header set by a proxy that authenticates users. Without the proxy, anyone could set the
             header.
         say: called with each login and each action, without the token.
@@ -58,7 +58,7 @@ class Access:
         return self._token is not None
 
     def is_granted(self, request: web.Request) -> bool:
-        """Return whether the client can see values and act."""
+        """Return whether the client can see values and perform actions."""
         if self._trusted_header is not None and request.headers.get(self._trusted_header):
             return True
         return self._sessions.get(_digest(request), 0.0) > time.monotonic()

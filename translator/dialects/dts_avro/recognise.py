@@ -9,8 +9,8 @@ from translator.proposals import Proposal, ReadMessage
 
 
 def propose(sample: Sequence[ReadMessage]) -> list[Proposal]:
-    """Propose options. Records contain all the information except for which unique key a table without a primary key
-    uses.
+    """Propose options. Records contain all information except the unique key that is used for a table without a primary
+    key.
     """
     rows = (change for read in sample for change in read.changes if isinstance(change, RowChange))
     if all(change.key_columns for change in rows):
