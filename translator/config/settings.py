@@ -356,8 +356,8 @@ class Settings(Section):
     group_instance_id: Name | None = Field(
         default=None,
         description=(
-            "Name for static membership. It must be unique to this process and stay the same after a restart, such "
-            "as the pod name in a StatefulSet, ${POD_NAME}. After a restart within `timing.session`, the process "
+            "Name for static membership. It must be unique to this process and stay the same after a restart. In a "
+            "StatefulSet, use the pod name, such as ${POD_NAME}. After a restart within `timing.session`, the process "
             "gets its partitions back."
         ),
     )

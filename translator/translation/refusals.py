@@ -41,7 +41,8 @@ _FIXED_TEXTS: Mapping[ErrorCode, str] = {
 """The meaning of each code whose reasons can contain text from a message."""
 
 _LINES = 2
-"""Files whose code all dialects share. In a reason, the line that called this code is more useful."""
+"""Files whose code all dialects share. The reason shows the line that called this code instead, which is more
+useful."""
 
 
 def bounded(reason: str) -> str:
