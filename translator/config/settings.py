@@ -252,7 +252,7 @@ class LatencySettings(Section):
         ),
     )
     fetch_ms: int = Field(
-        default=10,
+        default=20,
         ge=0,
         le=500,
         description=(
