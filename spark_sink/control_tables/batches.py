@@ -128,8 +128,8 @@ class BatchTable(ControlTable):
     def fold_before(self, moment: float) -> int:
         """Merge old rows into one row per topic, and return the number of removed rows.
 
-        Old rows are rows that ended before a moment (seconds since 1970) and before the newest batch. Cuts after the
-        merged batches are no longer available, and all later cuts stay the same.
+        A row is old if its batch ended before a moment (seconds since 1970) and before the newest batch. The merged
+        batches can no longer be used for a cut. Later batches can, with the same result as before.
         """
         rows = sorted(self.read(self._schema.names).to_pylist(), key=lambda row: row["ended_at"])
         newest = next((row for row in reversed(rows) if row["batch"] is not None and row["topic"] == self._topic), None)

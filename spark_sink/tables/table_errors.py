@@ -43,9 +43,7 @@ def as_refusal(error: Exception, name: str, tables: Tables) -> Refused:
 
 
 def told(error: Exception) -> str:
-    """Describe an error without row values, by its message if the message is about files, and by its location
-    otherwise.
-    """
+    """Describe an error without row values: by its message if the error concerns files, otherwise by its location."""
     if isinstance(error, SPARK_ERRORS):
         return f"Spark: {cause(str(error)) or type(error).__name__}"
     kind = type(error).__name__

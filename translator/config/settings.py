@@ -269,7 +269,7 @@ class LatencySettings(Section):
         description=(
             "How long a broker may delay its response while it has no new messages. A partition that is assigned "
             "during this time waits for the response, so a lower value reduces the latency. An idle process sends one "
-            "request per broker in this time, so a higher value reduces the load of idle processes."
+            "request per broker per interval, so a higher value reduces the load of idle processes."
         ),
     )
 

@@ -43,8 +43,7 @@ class Components(Struct):
     waiter: MetadataWaiter
     pipeline: Pipeline
     outdated: set[Named]
-    """Metadata whose last record in the metadata topic is not the newest document, so that it has to be written again.
-    """
+    """Metadata to write again, because the last record in the metadata topic is not the newest document."""
     target: Target
     holds: Holds
     journal: TopicJournal
