@@ -100,7 +100,7 @@ def _rows(count: int) -> Sequence[Body]:
 
 
 def _native(name: str, text: str | None) -> Any:
-    """Return a cell in the format of native Post. Numbers have all their digits."""
+    """Return a cell in the format that SharePlex's Post process writes. Numbers have all their digits."""
     type_ = (_DECLARED.columns or {})[name]
     if text is None or not type_.startswith(("int", "dec", "float")):
         return text

@@ -300,7 +300,7 @@ class NativeGuard(Guard, Protocol):
         self, messages: Sequence[Message], taken: Sequence[TakenMessage]
     ) -> tuple[int, Sequence[Finding]]:
         """Inspect the partition's next messages up to and including the first one with findings, before anything from
-        them is written. Return their number, and the last one's findings.
+        them is written. Return how many were inspected, and the findings of the last one.
         """
         ...
 

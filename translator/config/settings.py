@@ -339,7 +339,7 @@ class InputLimits(Section):
         ge=1,
         description=(
             "Maximum number of topics that a process writes to for a projection whose topic names are derived from "
-            "table names. Messages for further topics become dead letters of the projection."
+            "table names. Messages for any other topic become dead letters of the projection."
         ),
     )
 

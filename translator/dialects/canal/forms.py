@@ -1,8 +1,8 @@
 """Differences between writers: proofs against the declared profile or, with `auto`, hints about the profile to declare.
 
-An UPDATE with two full images can be read in two ways. Two message types show who the writer is: a DELETE, by the field
-that contains its row, and an UPDATE, by the columns in `old` (§6.5 B, C). A message that proves a format other than the
-declared one stops the partition before the next UPDATE is misread.
+An UPDATE with two full images can be read in two ways. Two kinds of messages identify the writer: a DELETE, by the
+field that contains its row, and an UPDATE, by the columns in `old` (§6.5 B, C). A message that proves a format other
+than the declared one stops the partition before the next UPDATE is misread.
 """
 
 from __future__ import annotations

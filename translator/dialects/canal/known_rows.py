@@ -77,8 +77,8 @@ class NativeKnownRows(KnownRows, Protocol):
     def inspect(
         self, taken: Sequence[TakenMessage], current_matters: bool, legacy_matters: bool, /
     ) -> tuple[int, list[tuple[int, Contradiction | None]]]:
-        """Inspect messages up to and including the first one with findings. Return their number, and the last one's
-        rows with a contradiction, or with a DELETE whose format must be inspected.
+        """Inspect messages up to and including the first one with findings. Return how many were inspected, and the
+        rows of the last one that have a contradiction, or a DELETE whose format must be inspected.
 
         Args:
             current_matters, legacy_matters: the format of a DELETE in the current or legacy format must be inspected.
