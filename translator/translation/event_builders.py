@@ -134,8 +134,8 @@ def _key(change: RowChange, image: Image, before: Image | None) -> Key:
     note records the reason.
 
     Raises:
-        MessageError: INVALID_FIELD for a key column without exactly one faithful value; KEY_CHANGE_INCOMPLETE if the
-            row's old key is unknown, because consumers would keep the row under that key.
+        MessageError: INVALID_FIELD if a key column's value is missing or cannot be represented exactly;
+            KEY_CHANGE_INCOMPLETE if the row's old key is unknown, because consumers would keep the row under that key.
     """
     names = change.key_columns
     if not names:

@@ -25,7 +25,7 @@ def propose(sample: Sequence[ReadMessage]) -> list[Proposal]:
 
 
 def _body(read: ReadMessage) -> Mapping[str, Any]:
-    """Return the message if it is a single object. A value with several objects shows no traits."""
+    """Return the message if it is a single object. A value with several objects does not identify its writer."""
     try:
         body = msgspec.json.decode(read.message.value or b"")
     except (msgspec.DecodeError, RecursionError):
