@@ -42,6 +42,9 @@ _SMALL = 4096
 # The number of rows in a row group. A lookup reads only the row groups that can contain its keys.
 _GROUP = 16_384
 
+# The size in bytes up to which a file is read at once.
+_READ_AT_ONCE = 1 << 20
+
 # The sink's own columns that are remembered. An earlier release did not write all of them.
 REMEMBERED: Mapping[str, str] = {name: sql for name, sql in META_COLUMNS.items() if name != UPDATED_AT}
 
@@ -93,6 +96,7 @@ class DeletedRows:
         self._before: int | None = None
         self._begun: tuple[Marker, ...] = ()
         self._known: dict[int, _Generation] = {}
+        self._open: dict[int, pq.ParquetFile] = {}
 
     @property
     def are_apart(self) -> bool:
@@ -181,10 +185,19 @@ class DeletedRows:
         if number == _EMPTY:
             return _Generation()
         if number not in self._known:
-            with self._files.open_input_file(self._path(number)) as opened:
-                footer = pq.read_metadata(opened).metadata[_FOOTER]
+            footer = self._file(number).metadata.metadata[_FOOTER]
             self._known[number] = msgspec.json.decode(footer, type=_Generation)
         return self._known[number]
+
+    def _file(self, number: int) -> pq.ParquetFile:
+        """Open a file. A small file is read at once, because each part that is read later is a request to the store."""
+        if number not in self._open:
+            opened = self._files.open_input_file(self._path(number))
+            if opened.size() <= _READ_AT_ONCE:
+                with opened:
+                    opened = pa.BufferReader(opened.read())
+            self._open[number] = pq.ParquetFile(opened)
+        return self._open[number]
 
     def _put(self, rows: pa.Table, older: Sequence[_Part], *, apart: bool = True) -> Marker:
         # Delta Lake ignores a marker that is not greater than the one before.
@@ -202,12 +215,10 @@ class DeletedRows:
 
     def _read(self, number: int, columns: Sequence[str], bounds: Bounds) -> pa.Table:
         """Return a file's rows that can have keys within the bounds, and possibly others."""
-        with self._files.open_input_file(self._path(number)) as opened:
-            file = pq.ParquetFile(opened)
-            names = file.schema_arrow.names
-            groups = [group for group in range(file.num_row_groups) if _overlap(_statistics(file, group), bounds)]
-            read = file.read_row_groups(groups, [name for name in columns if name in names])
-        return self._as_remembered(read, columns)
+        file = self._file(number)
+        names = file.schema_arrow.names
+        groups = [group for group in range(file.num_row_groups) if _overlap(_statistics(file, group), bounds)]
+        return self._as_remembered(file.read_row_groups(groups, [name for name in columns if name in names]), columns)
 
     def _as_remembered(self, rows: pa.Table, columns: Sequence[str]) -> pa.Table:
         """Return these columns with their present types. Columns that the rows lack are NULL."""
