@@ -117,7 +117,7 @@ def test_a_catalog_that_names_files_of_its_own(
     spark: SparkSession, rest_server: RestCatalogServer, tmp_path: Path
 ) -> None:
     """The catalog's settings override those of the sink. The error names jars that they require."""
-    refused = pytest.raises(FatalError, match=r"NoClassDefFoundError\. None of Spark's jars .* put iceberg-aws-bundle")
+    refused = pytest.raises(FatalError, match=r"NoClassDefFoundError\. None of Spark's .* put the iceberg-aws-bundle")
     with altering(f"{rest_server.url}/files", answer=files_of_its_own) as url, refused:
         catalog_traits(spark, str(tmp_path), rest_access(url))
 
