@@ -68,10 +68,10 @@ class Commits:
         broken = _by_segment(rejected, segments)
         counters = TableCounters()
         try:
-            if isinstance(self.table, MirrorTable) and self.refused_by_spark is None:
+            if isinstance(self.table, MirrorTable):
                 self.table.keep_deleted_rows(apart=not self.rules.soft_deletes)
                 if self.table.orders:
-                    return NeedsSpark(tuple(self.table.orders), more=True), counters
+                    return self._move(segments, broken), counters
             for number, segment in enumerate(segments):
                 if done is not None and done >= self._marker(number).version:
                     counters += TableCounters(skipped=1)
@@ -101,6 +101,16 @@ class Commits:
         """
         marker, built = self.rejects.marker(number), self.table.shape.built
         return marker._replace(app=f"{marker.app}@{built}") if built else marker
+
+    def _move(self, segments: Sequence[Sequence[Event]], broken: Sequence[Sequence[Rejected]]) -> NeedsSpark | Parked:
+        """Order the move of the table's deleted rows, which comes before its events. If the driver's attempt failed,
+        park the table with all events. None of them has been written to quarantine.
+        """
+        if self.refused_by_spark is None:
+            return NeedsSpark(tuple(self.table.orders), more=True)
+        refusal = Refused(Reason.TABLE_REFUSED, self.refused_by_spark)
+        events = (event for segment in segments for event in segment)
+        return self.rejects.refuse(0, refusal, events, (one for part in broken for one in part))
 
     def _refuse_ordered_commit(
         self, number: int, why: str, segments: Sequence[Sequence[Event]], broken: Sequence[Sequence[Rejected]]

@@ -60,10 +60,17 @@ class _Part(Struct, frozen=True):
 
 
 class _Generation(Struct, frozen=True):
-    """A file's footer: the files of the generation, newest first, and whether the table keeps deleted rows apart."""
+    """A file's footer.
+
+    Args:
+        parts: the files of the generation, newest first.
+        apart: whether the table keeps deleted rows apart.
+        built: the rebuild that created the table; see `TableShape`.
+    """
 
     parts: tuple[_Part, ...] = ()
     apart: bool = True
+    built: str = ""
 
 
 def marker_app(shape: TableShape) -> str:
@@ -103,6 +110,16 @@ class DeletedRows:
         """Return whether deleted rows are remembered here, and not in the table."""
         return self._number is not None and self._generation.apart
 
+    def use_newest(self) -> None:
+        """Use the newest file, because the commit's marker has been lost. If the file is from a commit that failed, it
+        also has rows that are still in the table, which take precedence.
+        """
+        for number in sorted(self._present(), reverse=True):
+            with suppress(pa.ArrowInvalid):  # writing the file failed
+                if self._of(number).built == self._shape.built:
+                    self._number = number
+                    break
+
     def find(self, names: Sequence[str], floors: Mapping[str, str], reach: Reach | None = None) -> pa.Table:
         """Return these columns of the deleted rows, each key once. Rows at or below the floors are left out.
 
@@ -118,12 +135,15 @@ class DeletedRows:
 
     def first_of_each_key(self, rows: pa.Table) -> pa.Table:
         """Return the rows without any row that has the key of an earlier one."""
-        places = rows.select(list(self._shape.key)).append_column("", counting(rows.num_rows))
-        first = places.group_by(list(self._shape.key)).aggregate([("", "min")]).column("_min")
+        # No key column has such a name.
+        places = rows.select(list(self._shape.key)).append_column("\0", counting(rows.num_rows))
+        first = places.group_by(list(self._shape.key)).aggregate([("\0", "min")]).column("\0_min")
         return rows if len(first) == rows.num_rows else rows.take(first.take(pc.sort_indices(first)))
 
     def forget(self, before: int) -> None:
-        """Leave the rows that were deleted before a time (microseconds, UTC) out of the next generation."""
+        """Leave the rows of earlier commits that were deleted before a time (microseconds, UTC) out of the next
+        generation.
+        """
         self._before = before
 
     def remember(self, rows: pa.Table, floors: Mapping[str, str]) -> tuple[Marker, ...]:
@@ -141,10 +161,10 @@ class DeletedRows:
         latest = self._as_remembered(rows, columns)
         while parts and (self._before is not None or parts[0].rows <= max(_SMALL, 2 * latest.num_rows)):
             older = self._read(parts.pop(0).number, columns, {})
+            if self._before is not None:
+                limit = pa.scalar(self._before, pa.timestamp("us", "UTC"))
+                older = older.filter(pc.greater_equal(older.column(DELETED_AT), limit))
             latest = self.first_of_each_key(_above(pa.concat_tables([latest, older]), floors))
-        if self._before is not None:
-            limit = pa.scalar(self._before, pa.timestamp("us", "UTC"))
-            latest = latest.filter(pc.greater_equal(latest.column(DELETED_AT), limit))
         self._begun = ()
         return (self._put(latest, parts),)
 
@@ -206,7 +226,7 @@ class DeletedRows:
         if bounded:
             rows = rows.sort_by([(name, "ascending") for name in bounded])
         own = [_Part(number, rows.num_rows, _bounds(rows, bounded))] if rows.num_rows else []
-        generation = _Generation((*own, *older), apart)
+        generation = _Generation((*own, *older), apart, self._shape.built)
         stamped = rows.replace_schema_metadata({_FOOTER: msgspec.json.encode(generation)})
         pq.write_table(stamped, self._path(number), row_group_size=_GROUP, filesystem=self._files)
         self._known[number] = generation

@@ -8,18 +8,21 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import msgspec
 import pyarrow as pa
+from deltalake.exceptions import DeltaError
 
-from spark_sink.errors import ConfigError
+from spark_sink.errors import ConfigError, FatalError, Refused
 from spark_sink.schema.engine_choice import EngineRules
 from spark_sink.schema.evolution import TableColumn, TableShape
 from spark_sink.schema.table_spec import Format, Formats, format_of
+from spark_sink.spark.foreign_errors import reason
 from spark_sink.tables.changes import Marker
 from spark_sink.tables.deleted_rows import has_files
 from spark_sink.tables.delta.ddl import DeltaDdl
-from spark_sink.tables.delta.maintenance import DeltaMaintenance, maintaining
+from spark_sink.tables.delta.maintenance import DeltaMaintenance
 from spark_sink.tables.delta.tables import DeltaTables
-from spark_sink.tables.maintenance import Compacted, TableFiles, TableMaintenance
+from spark_sink.tables.maintenance import Compacted, MaintenanceError, TableFiles, TableMaintenance
 from spark_sink.tables.mirror_reader import MirrorReader
 from spark_sink.tables.protocols import ChangelogTable, HistoryTable, MirrorTable, TableCreation, TableDdl
 from spark_sink.tables.staging import Staging
@@ -228,9 +231,11 @@ class FormatMaintenance:
 
     def vacuum(self, name: str, days: float) -> int:
         removed = self._of(name).vacuum(name, days)
-        with maintaining(name):
+        try:
             table = self._tables.open(name) if has_files(self._tables.warehouse, name) else None
             return removed + (table.deleted_rows.clean(days) if isinstance(table, MirrorReader) else 0)
+        except (Refused, FatalError, DeltaError, OSError, pa.ArrowException, msgspec.MsgspecError) as error:
+            raise MaintenanceError(f"{name}: the files of deleted rows were not cleaned: {reason(error)}") from error
 
     def _of(self, name: str) -> TableMaintenance:
         return self._iceberg if self._tables.format(name) is Format.ICEBERG else self._delta

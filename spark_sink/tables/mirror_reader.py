@@ -79,7 +79,8 @@ class MirrorReader:
     def _move_back(self) -> None:
         names = [*self.shape.types, *(name for name in REMEMBERED if name not in self._lacking)]
         deleted = self.deleted_rows.find(names, self.floors)
-        present = self.written()
+        columns = (map(pa.Array.to_pylist, batch.columns) for batch in self._scan(self.shape.key))
+        present = {key for keys in columns for key in zip(*keys, strict=True)}
         keys = zip(*(deleted.column(name).to_pylist() for name in self.shape.key), strict=True)
         deleted = deleted.filter(pa.array([key not in present for key in keys], pa.bool_()))
         self.deleted_rows.begin(apart=False)
@@ -112,6 +113,8 @@ class MirrorReader:
         schema = pa.schema([(n, arrow_type({**self.shape.types, **MARK_COLUMNS}[n])) for n in names])
         present = pa.Table.from_batches(found, None if found else schema)
         deleted = self.deleted_rows.find(names, self.floors, reach)
+        for name, values in wanted.items():
+            deleted = deleted.filter(pc.is_in(deleted.column(name), values))
         if not deleted.num_rows:
             return present
         return self.deleted_rows.first_of_each_key(pa.concat_tables([present.cast(schema), deleted]))

@@ -93,7 +93,9 @@ class MirrorTable(OpenTable, Protocol):
         """
 
     def forget(self, before: int) -> None:
-        """With the next write, drop the rows that are kept apart and were deleted before a time (microseconds, UTC)."""
+        """With the next write, drop the rows that earlier writes deleted before a time (microseconds, UTC), if they are
+        kept apart.
+        """
 
 
 @runtime_checkable

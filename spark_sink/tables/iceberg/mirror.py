@@ -11,7 +11,7 @@ from pyiceberg.table import Table
 from spark_sink.schema.engine_choice import Choice
 from spark_sink.schema.evolution import TableShape
 from spark_sink.tables.deleted_rows import DeletedRows, marker_app
-from spark_sink.tables.iceberg.open_table import IcebergOpened, near, version_of
+from spark_sink.tables.iceberg.open_table import MARKERS_PROPERTY, IcebergOpened, near, summary_property, version_of
 from spark_sink.tables.reach import Reach, Values, values_of
 from spark_sink.tables.staging import OrderingMirror, Staging
 from spark_sink.tables.table_properties import FLOORS_PROPERTY
@@ -32,6 +32,9 @@ class IcebergMirror(OrderingMirror, IcebergOpened):
         IcebergOpened.__init__(self, table, shape, choice, snapshot)
         generation = self.applied(marker_app(shape))
         deleted_rows = DeletedRows(staging.warehouse, name, shape, generation)
+        is_marked = summary_property(table.metadata, MARKERS_PROPERTY, snapshot) is not None
+        if table.current_snapshot() is not None and not is_marked:
+            deleted_rows.use_newest()
         OrderingMirror.__init__(self, name, version_of(table.metadata), staging, deleted_rows)
 
     def applied(self, app: str) -> int | None:

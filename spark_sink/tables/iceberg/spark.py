@@ -104,7 +104,9 @@ class _Table:
                 ended = ", ".join(f"t.{name} = {value}" for name, value in ends.items())
                 self._run(f"{self._under(floors)} AND t.{CURRENT} WHEN MATCHED THEN UPDATE SET {ended}", marker)
             case RemoveDeleted(marker):
-                self._run(f"DELETE FROM {self._quoted} WHERE {DELETED_AT} IS NOT NULL", marker)  # noqa: S608 - quoted
+                # A DELETE that removes whole files would lose the marker.
+                deleted = f"MERGE INTO {self._quoted} AS t USING (SELECT 1) AS f ON t.{DELETED_AT} IS NOT NULL"
+                self._run(f"{deleted} WHEN MATCHED THEN DELETE", marker)
 
     def _set(self, properties: Mapping[str, str]) -> None:
         self._session.sql(f"ALTER TABLE {self._quoted} SET TBLPROPERTIES ({listed(properties)})")

@@ -12,8 +12,10 @@ from cdc_core.envelope import ChangeEvent
 from spark_sink.apply.table_commits import DAY
 from spark_sink.tables.delta import mirror
 from spark_sink.tables.formats import FormatMaintenance
+from spark_sink.tables.maintenance import MaintenanceError
 from tests.spark_sink.changes import change, schema_of
 from tests.spark_sink.lake import Lake
+from tests.spark_sink.local_iceberg import LocalIcebergLake, LocalWriter
 
 SCHEMA = schema_of({"id": "int64", "name": "string"})
 FAR_AHEAD = 47_482  # 2100-01-01
@@ -52,20 +54,21 @@ def test_deleted_rows_change_their_place(lake_of_format: Lake) -> None:
     lake.announce(SCHEMA)
     soft, hard = replace(lake.rules, soft_deletes=True), lake.rules
     lake.use(soft)
-    lake.apply(0, [*_inserts(1, 2, 3), change("d", {"id": 1}, pos=10, schema=SCHEMA)])
+    lake.apply(0, _inserts(1, 2, 3))
+    lake.apply(10, [change("d", {"id": 1}, pos=10, schema=SCHEMA)])  # a file with deleted rows only
     assert ({1: "n1", 2: "n2", 3: "n3"}, []) == (_stored(lake), _files(lake))
     lake.use(hard)
-    lake.apply(1, [*_inserts(1), change("d", {"id": 2}, pos=11, schema=SCHEMA)])
+    lake.apply(11, [*_inserts(1), change("d", {"id": 2}, pos=11, schema=SCHEMA)])
     assert {3: "n3"} == _stored(lake)
-    lake.apply(2, [*_inserts(1, 2), change("d", {"id": 9}, pos=12, schema=SCHEMA)])
+    lake.apply(12, [*_inserts(1, 2), change("d", {"id": 9}, pos=12, schema=SCHEMA)])
     assert {3: "n3"} == _stored(lake)
     lake.use(soft)
-    lake.apply(3, [*_inserts(1, 2, 9), change("d", {"id": 3}, pos=13, schema=SCHEMA)])
+    lake.apply(13, [*_inserts(1, 2, 9), change("d", {"id": 3}, pos=13, schema=SCHEMA)])
     assert {1: None, 2: None, 9: None, 3: "n3"} == _stored(lake)
     assert [] == lake.rows()
     lake.use(hard)
     again = change("c", {"id": 2}, {"name": "again"}, pos=14, schema=SCHEMA)
-    lake.apply(4, [*_inserts(1, 2, 3, 9), again])
+    lake.apply(14, [*_inserts(1, 2, 3, 9), again])
     assert {2: "again"} == _stored(lake)
 
 
@@ -100,6 +103,44 @@ def test_a_lost_file_parks_the_table(lake: Lake) -> None:
     assert [("TABLE_DAMAGED", 0)] == lake.parked()
     assert {2: "n2"} == _stored(lake)
     assert ["x"] == [row["name"] for row in lake.rows("shop_sales.customers")]
+
+
+def test_a_move_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table is parked with all of its events, also those that quarantine would have received."""
+    lake = LocalIcebergLake(tmp_path / "warehouse")
+    lake.announce(SCHEMA)
+    lake.use(replace(lake.rules, soft_deletes=True))
+    lake.apply(0, [*_inserts(1, 2), change("d", {"id": 1}, pos=10, schema=SCHEMA)])
+    lake.use(replace(lake.rules, soft_deletes=False))
+    events = [*_inserts(1), change("c", None, {"name": "no key"}, pos=11, schema=SCHEMA)]
+    with monkeypatch.context() as broken:
+        broken.setattr(LocalWriter, "carry_out", lambda _, orders: dict.fromkeys(orders, "a rule of the table"))
+        lake.apply(1, events)
+    assert ([("TABLE_REFUSED", 0), ("TABLE_REFUSED", 1)], []) == (lake.parked(), lake.quarantine())
+    assert "2 events replayed" == lake.command("resume").result
+    assert ({2: "n2"}, [], 1) == (_stored(lake), lake.parked(), len(lake.quarantine()))
+
+
+def test_a_row_that_was_deleted_long_before_its_batch(lake: Lake) -> None:
+    """The batch in which days pass remembers its own deletes, even if they are older than `tombstone_days`."""
+    lake.announce(SCHEMA)
+    lake.apply(0, [_on(19_000, event) for event in _inserts(1, 2)])
+    for batch, day in enumerate((19_020, 19_021), start=1):
+        lake.apply(batch, [_on(day, change("u", {"id": 2}, {"name": "b"}, pos=10 + batch, schema=SCHEMA))])
+    delete = _on(19_001, change("d", {"id": 1}, pos=20, schema=SCHEMA))
+    lake.apply(3, [delete, _on(19_022, change("u", {"id": 2}, {"name": "c"}, pos=21, schema=SCHEMA))])
+    lake.apply(4, [_on(19_022, change("u", {"id": 1}, {"name": "late"}, pos=19, full=False, schema=SCHEMA))])
+    assert {2: "c"} == _stored(lake)
+
+
+def test_a_damaged_file_delays_the_vacuum(lake: Lake) -> None:
+    """Maintenance reports it and continues with other tables."""
+    lake.announce(SCHEMA)
+    lake.apply(0, [*_inserts(1), change("d", {"id": 1}, pos=10, schema=SCHEMA)])
+    for file in _files(lake):
+        file.write_bytes(b"PAR1")
+    with pytest.raises(MaintenanceError, match=r"shop_sales\.orders: the files of deleted rows were not cleaned"):
+        FormatMaintenance(lake.tables, lake.session).vacuum("shop_sales.orders", 1)
 
 
 def test_a_vacuum_removes_old_files(lake_of_format: Lake) -> None:

@@ -93,9 +93,9 @@ def test_like_a_dictionary(tmp_path: Path, seed: int, monkeypatch: pytest.Monkey
             table.number = number
         before = (step - random.randrange(20)) * DAY if random.random() < 0.1 else None
         table.remember(rows, before)
-        expected |= rows
         if before is not None:
             expected = {key: row for key, row in expected.items() if row[1] >= before}
+        expected |= rows
         if random.random() < 0.1:
             table.floors["scope"] = max(f"{step - random.randrange(30):04}", table.floors.get("scope", ""))
         expected = {key: row for key, row in expected.items() if row[0] > table.floors.get("scope", "")}

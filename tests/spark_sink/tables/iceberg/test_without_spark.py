@@ -163,6 +163,18 @@ class TestMarkers:
         assert {} == markers_of(lake.iceberg().metadata)
         assert {MARKER: 0, **APART} == markers_of(metadata)
 
+    def test_deleted_rows_without_markers(self, lake: LocalIcebergLake) -> None:
+        """If the marker that names the deleted rows is lost, the newest file of this table counts."""
+        lake.apply(0, _new(1, 2, 3))
+        for batch in (1, 2):
+            lake.apply(batch, [change("d", {"id": batch}, pos=10 + batch)])
+        table = lake.iceberg()
+        table.append(table.scan().to_arrow().slice(0, 0))
+        _expire_before(lake, lake.iceberg().metadata.snapshots[-1].timestamp_ms)
+        assert {} == markers_of(lake.iceberg().metadata)
+        lake.apply(3, _new(1, 2, 3))
+        assert [{"id": 3, "a": "x"}] == lake.rows()
+
 
 class TestVersions:
     def test_a_table_goes_on(self, lake: LocalIcebergLake) -> None:
