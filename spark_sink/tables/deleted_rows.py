@@ -42,8 +42,8 @@ _SMALL = 4096
 # The number of rows in a row group. A lookup reads only the row groups that can contain its keys.
 _GROUP = 16_384
 
-# The size in bytes up to which a file is read at once.
-_READ_AT_ONCE = 1 << 20
+# The size in bytes up to which a file is read as a whole.
+_READ_WHOLE = 1 << 20
 
 # The sink's own columns that are remembered. An earlier release did not write all of them.
 REMEMBERED: Mapping[str, str] = {name: sql for name, sql in META_COLUMNS.items() if name != UPDATED_AT}
@@ -210,10 +210,10 @@ class DeletedRows:
         return self._known[number]
 
     def _file(self, number: int) -> pq.ParquetFile:
-        """Open a file. A small file is read at once, because each part that is read later is a request to the store."""
+        """Open a file. A small file is read as a whole, because reading a part is a request to the object store."""
         if number not in self._open:
             opened = self._files.open_input_file(self._path(number))
-            if opened.size() <= _READ_AT_ONCE:
+            if opened.size() <= _READ_WHOLE:
                 with opened:
                     opened = pa.BufferReader(opened.read())
             self._open[number] = pq.ParquetFile(opened)

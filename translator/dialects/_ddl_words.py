@@ -67,7 +67,7 @@ _PATTERNS: Mapping[str, re.Pattern[str]] = {
 }
 
 FOLDS: Mapping[str, Callable[[str], str]] = {ORACLE: str.upper, POSTGRES: str.lower}
-"""How each SQL grammar folds the case of unquoted names."""
+"""The function that folds the case of unquoted names, by SQL grammar."""
 
 
 def words_of(sql: str, grammar: str) -> list[Token]:

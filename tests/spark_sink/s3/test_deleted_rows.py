@@ -18,7 +18,7 @@ def test_they_are_found(object_store: ObjectStore, monkeypatch: pytest.MonkeyPat
     """Files are written, listed, read in whole or in part, and deleted."""
     for name, value in options(object_store).items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(deleted_rows, "_READ_AT_ONCE", size)
+    monkeypatch.setattr(deleted_rows, "_READ_WHOLE", size)
     table = Commits(f"s3a://{BUCKET}/deleted-rows-{size}")
     assert not has_files(str(table.warehouse), NAME)
     for step in range(3):

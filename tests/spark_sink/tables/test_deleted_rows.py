@@ -77,9 +77,9 @@ def _table(rows: Rows) -> pa.Table:
 @pytest.mark.parametrize("seed", range(6))
 def test_like_a_dictionary(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Deletes, repeated deletes, truncates, days that pass, failed commits and cleaning, in any order. Files are small,
-    so that rows are spread over several files and row groups. Half of the runs read no file at once.
+    so that rows are spread over several files and row groups. Half of the runs read no file as a whole.
     """
-    monkeypatch.setattr(deleted_rows, "_READ_AT_ONCE", seed % 2 << 20)
+    monkeypatch.setattr(deleted_rows, "_READ_WHOLE", seed % 2 << 20)
     monkeypatch.setattr(deleted_rows, "_SMALL", 3)
     monkeypatch.setattr(deleted_rows, "_GROUP", 4)
     random, table, expected = Random(seed), Commits(tmp_path), Rows()

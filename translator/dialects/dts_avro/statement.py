@@ -39,7 +39,7 @@ _GRAMMARS: Mapping[str, str] = {
 """Each source type's SQL dialect, by sqlglot's name. Text from other sources is passed on unparsed."""
 
 _FOLDS: Mapping[str, Callable[[str], str]] = {"Oracle": str.upper, "PostgreSQL": str.lower, "PPAS": str.lower}
-"""How each source folds the case of unquoted names."""
+"""The function that folds the case of unquoted names, by source."""
 
 
 _MAX_PARTS = 3
