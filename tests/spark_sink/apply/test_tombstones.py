@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from cdc_core.envelope import ChangeEvent
 from spark_sink.apply.table_commits import DAY
@@ -119,6 +122,17 @@ def test_a_move_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert ([("TABLE_REFUSED", 0), ("TABLE_REFUSED", 1)], []) == (lake.parked(), lake.quarantine())
     assert "2 events replayed" == lake.command("resume").result
     assert ({2: "n2"}, [], 1) == (_stored(lake), lake.parked(), len(lake.quarantine()))
+
+
+def test_a_deleted_row_in_both_places(lake: Lake) -> None:
+    """An older release wrote a deleted row into the table. It returns to the table once."""
+    lake.announce(SCHEMA)
+    lake.apply(0, [*_inserts(1, 2), change("d", {"id": 1}, pos=10, schema=SCHEMA)])
+    older = lake.stored().to_pylist()[0] | {"id": 1, "name": None, "_cdc_deleted_at": datetime(2026, 1, 1, tzinfo=UTC)}
+    write_deltalake(lake.path(), pa.Table.from_pylist([older], lake.stored().schema), mode="append")
+    lake.use(replace(lake.rules, soft_deletes=True))
+    lake.apply(1, _inserts(3))
+    assert [1, 2, 3] == sorted(lake.stored().column("id").to_pylist())
 
 
 def test_a_row_that_was_deleted_long_before_its_batch(lake: Lake) -> None:
