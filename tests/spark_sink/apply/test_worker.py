@@ -323,6 +323,10 @@ class OrderingTable(MemoryTable):
         super().__init__(shape)
         self.ordered: list[tuple[TableChanges, tuple[Marker, ...]]] = []
 
+    def keep_deleted_rows(self, *, apart: bool) -> None:
+        """Begin without orders, as a table does that a worker has just opened."""
+        self.orders = []
+
     def write(self, changes: TableChanges, *markers: Marker) -> None:
         self.orders.append(Clear({}, markers[0]))
         self.ordered.append((changes, markers))
