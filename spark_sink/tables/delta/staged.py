@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from spark_sink.schema.column_types import arrow_type
 from spark_sink.schema.engine_choice import Choice
 from spark_sink.schema.evolution import TableShape
-from spark_sink.tables.deleted_rows import DeletedRows, marker_app
+from spark_sink.tables.deleted_rows import DeletedRows
 from spark_sink.tables.delta.files import by_file, by_query
 from spark_sink.tables.delta.open_table import DeltaOpened, floors_of
 from spark_sink.tables.meta_columns import META_COLUMNS
@@ -24,10 +24,17 @@ class StagedMirror(OrderingMirror, DeltaOpened):
     """One source table's mirror, written by Spark."""
 
     def __init__(
-        self, table: DeltaTable, shape: TableShape, choice: Choice, name: str, staging: Staging, *, by_file: bool
+        self,
+        table: DeltaTable,
+        shape: TableShape,
+        choice: Choice,
+        name: str,
+        staging: Staging,
+        deleted_rows: DeletedRows,
+        *,
+        by_file: bool,
     ) -> None:
         DeltaOpened.__init__(self, table, shape, choice)
-        deleted_rows = DeletedRows(staging.warehouse, name, shape, table.transaction_version(marker_app(shape)))
         OrderingMirror.__init__(self, name, table.version(), staging, deleted_rows)
         self._by_file = by_file
 

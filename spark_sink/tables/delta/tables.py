@@ -82,16 +82,17 @@ class DeltaTables:
             return DeltaLog(opened, shape, choice)
         if shape.mode == Mode.HISTORY:
             return DeltaHistory(opened, shape, choice)
+        generation = opened.transaction_version(marker_app(shape))
+        deleted_rows = DeletedRows(self.warehouse, name, shape, generation)
         if choice.engine is Engine.FUSED:
-            generation = opened.transaction_version(marker_app(shape))
-            return DeltaMirror(opened, shape, choice, DeletedRows(self.warehouse, name, shape, generation))
+            return DeltaMirror(opened, shape, choice, deleted_rows)
         by_file = bool(has & BY_FILE)
         if by_file and opened.metadata().partition_columns:
             raise Refused(
                 Reason.TABLE_REFUSED,
                 "the table is partitioned and also uses features whose files can only be read one at a time",
             )
-        return StagedMirror(opened, shape, choice, name, self.staging, by_file=by_file)
+        return StagedMirror(opened, shape, choice, name, self.staging, deleted_rows, by_file=by_file)
 
     @property
     def staging(self) -> Staging:
