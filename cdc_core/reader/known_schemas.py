@@ -52,6 +52,5 @@ class KnownSchemas:
         return found
 
     def newest(self, table: TableId) -> TableSchema | None:
-        """Return the table schema to which an event last referred or, if there is none, the schema that was learned
-        last."""
+        """Return the schema of the table's last event. If no event had one, return the schema that was learned last."""
         return self._newest.get(table)
