@@ -48,7 +48,7 @@ def _parser() -> argparse.ArgumentParser:
         "--breadth",
         type=int,
         metavar="TABLES",
-        help="Create and fill this number of small tables, which then stay idle.",
+        help="Create and fill this number of small tables, change one of them at a time, and then all.",
     )
     other.add_argument(
         "--format", choices=["iceberg"], help="Write the same history to Delta tables and to Iceberg tables."
@@ -78,7 +78,7 @@ def _lines(options: argparse.Namespace, broker: Broker, folder: Path) -> Iterato
     spark = spark_session.build("bench", settings, str(folder), iceberg=options.format is not None)
     try:
         if options.breadth:
-            yield from breadth(spark, bootstrap, folder, options.breadth)
+            yield from breadth(spark, bootstrap, folder, apart, options.breadth)
         elif options.growth:
             yield from growth(spark, bootstrap, folder, apart, options.growth)
         else:

@@ -83,7 +83,7 @@ class Workload:
             if chance < _INSERTS or not self._ids[table]:
                 yield self._inserted(table, "c")
             elif chance < _INSERTS + _UPDATES:
-                yield self._updated(table)
+                yield self.updated(table)
             else:
                 yield self._deleted(table)
 
@@ -102,7 +102,8 @@ class Workload:
         self._ids[table].append(row["id"])
         return self._record(table, op, row["id"], row, "full")
 
-    def _updated(self, table: int) -> Feed:
+    def updated(self, table: int) -> Feed:
+        """Return an update of a random row."""
         row = self.rows[table][self._random.choice(self._ids[table])]
         names = self._random.sample(tuple(self._values), self._random.randint(1, 4))
         sent = {name: self._values[name]() for name in names}
