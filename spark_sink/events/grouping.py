@@ -172,7 +172,7 @@ def _one_table(records: pa.Table) -> TableId | None:
     cases = cases.append_column("moved", pc.is_valid(records.column("key_old")))
     if any(
         _wrong(kind, case["op"], table, None if case["bare"] else b"", moved=case["moved"]) is not None
-        for case in cases.group_by(["op", "bare", "moved"]).aggregate([]).to_pylist()
+        for case in cases.group_by(["op", "bare", "moved"], use_threads=False).aggregate([]).to_pylist()
     ):
         return None
     return TableId(source, db, schema, table) if kind == "row" else None

@@ -28,10 +28,10 @@ class OffsetSpan(Struct, frozen=True):
         """Return the range that the records cover. Each record has a partition and an offset, and row events also have
         pos and pos_scope.
         """
-        offsets = records.select(["partition", "offset"]).group_by("partition")
+        offsets = records.select(["partition", "offset"]).group_by("partition", use_threads=False)
         reach = offsets.aggregate([("offset", "min"), ("offset", "max")]).to_pylist()
         rows = records.select(["pos_scope", "pos"]).filter(pc.is_valid(records.column("pos_scope")))
-        greatest = rows.group_by("pos_scope").aggregate([("pos", "max")]).to_pylist()
+        greatest = rows.group_by("pos_scope", use_threads=False).aggregate([("pos", "max")]).to_pylist()
         return cls(
             {row["partition"]: row["offset_min"] for row in reach},
             {row["partition"]: row["offset_max"] + 1 for row in reach},
