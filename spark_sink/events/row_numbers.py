@@ -32,12 +32,29 @@ class RowNumbers(NamedTuple):
 
     def of_stored(self, stored: pa.Table) -> pa.Int64Array:
         """Return each row's number in a table that has the key columns; null for rows without events."""
-        known = [pc.unique(column) for column in self.keys.columns]
-        wanted, found = (
-            _combined([pc.index_in(one, value_set=of) for one, of in zip(columns, known, strict=True)], known)
-            for columns in (self.keys.columns, [column.combine_chunks() for column in stored.columns])
+        return places([column.combine_chunks() for column in stored.columns], self.keys.columns)
+
+
+def places(stored: Sequence[pa.Array], keys: Sequence[pa.Array]) -> pa.Int64Array:
+    """Return, for each stored key, its place among the keys; null if it is not one of them. Null is equal to null.
+
+    Args:
+        stored, keys: one array for each key column.
+    """
+    wanted, found = _numbered(keys[0], stored[0])
+    for key, column in zip(keys[1:], stored[1:], strict=True):
+        codes = _numbered(key, column)
+        # The numbers of the columns so far are smaller than the number of keys, so the product cannot overflow.
+        wanted, found = _numbered(
+            *(pc.add(pc.multiply(of, len(keys[0])), code) for of, code in zip((wanted, found), codes, strict=True))
         )
-        return pc.index_in(found, value_set=wanted).cast(pa.int64())
+    return pc.index_in(found, value_set=wanted).cast(pa.int64())
+
+
+def _numbered(keys: pa.Array, stored: pa.Array) -> tuple[pa.Int64Array, pa.Int64Array]:
+    """Number the different keys, and return the numbers of both arrays; null for a value that is not a key."""
+    known = pc.unique(keys)
+    return tuple(pc.index_in(values, value_set=known).cast(pa.int64()) for values in (keys, stored))
 
 
 def number_rows(keys: pa.StringArray, keys_old: pa.StringArray, shape: TableShape) -> RowNumbers:

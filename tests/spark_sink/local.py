@@ -7,22 +7,26 @@ from __future__ import annotations
 import io
 import json
 import pickle
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import fastavro
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
+import pytest
 from deltalake import DeltaTable
 
 from cdc_core.table_id import TableId
 from cdc_core.wire_format import WRITER_SCHEMA, datum
+from spark_sink.apply import mirror
 from spark_sink.apply.worker import Task
 from spark_sink.events.wire_format import PLAIN_FIELDS
 from spark_sink.schema.evolution import TableColumn
 from spark_sink.schema.table_naming import TablePattern
 from spark_sink.table_report import TableReport
+from spark_sink.tables.delta import rows as delta_rows
 from spark_sink.tables.delta.control_tables import ParkedTables
 from spark_sink.tables.delta.ddl import DeltaDdl
 from spark_sink.tables.spark_operations import Order
@@ -91,8 +95,21 @@ def _route(event: Mapping[str, Any], pattern: TablePattern) -> str:
     return (parts if renamed is None else renamed).lower()
 
 
+@contextmanager
+def _as_if_large(all: bool) -> Iterator[None]:
+    """Treat small tables and small batches like large ones, or not."""
+    with pytest.MonkeyPatch.context() as patch:
+        if all:
+            patch.setattr(delta_rows, "SMALL", -1)
+            patch.setattr(mirror, "FEW", 0)
+        yield
+
+
 class LocalRunner:
-    """Run tasks in this process as a worker would: serialized, and with their records in pieces."""
+    """Run tasks in this process as a worker would: serialized, and with their records in pieces.
+
+    Small tables and small batches have ways of their own, so every second batch treats them like large ones.
+    """
 
     def batch(
         self,
@@ -101,6 +118,12 @@ class LocalRunner:
         carried: Collection[str],
         weights: Mapping[int, int],
         only: Collection[str] | None = None,
+    ) -> list[TableReport]:
+        with _as_if_large(task.batch % 2 == 0):
+            return self._batch(records, task, carried, only)
+
+    def _batch(
+        self, records: pa.Table, task: Task, carried: Collection[str], only: Collection[str] | None
     ) -> list[TableReport]:
         events = decode(records, task.pattern, carried=carried)
         if only is not None:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import pyarrow as pa
-from deltalake import write_deltalake
 
 from spark_sink.model.version_timeline import TakenKey, Truncate
 from spark_sink.tables.changes import Marker
-from spark_sink.tables.delta.files import near
 from spark_sink.tables.delta.open_table import (
-    DeltaOpened,
     commit,
     committing,
     keep_properties,
     literal,
 )
+from spark_sink.tables.delta.rows import DeltaRows
+from spark_sink.tables.delta.upsert import Upsert
 from spark_sink.tables.history_reader import (
     HistoryReader,
     stored_taken_keys,
@@ -33,10 +32,9 @@ from spark_sink.tables.meta_columns import (
     POS,
     SCOPE,
 )
-from spark_sink.tables.reach import Reach
 
 
-class DeltaHistory(HistoryReader, DeltaOpened):
+class DeltaHistory(DeltaRows, HistoryReader):
     """A table that contains the row versions of one source table."""
 
     @property
@@ -47,30 +45,11 @@ class DeltaHistory(HistoryReader, DeltaOpened):
     def taken_keys(self) -> Sequence[TakenKey]:
         return stored_taken_keys(self._table.metadata().configuration)
 
-    def _scan(self, names: Sequence[str], reach: Reach | None = None) -> Iterator[pa.RecordBatch]:
-        files = self._table.to_pyarrow_dataset() if reach is None else near(self._table, self.shape, reach)
-        yield from files.to_batches(columns=list(names))
-
     def write(self, rows: pa.Table, adds_only: bool, *markers: Marker) -> None:
         if adds_only:
-            # Use the schema mode `merge`, so that columns that someone else added are NULL in new rows.
-            with committing(self._table, *markers):
-                write_deltalake(
-                    self._table, rows, mode="append", schema_mode="merge", commit_properties=commit(*markers)
-                )
-            return
-        same = " AND ".join(f"t.`{name}` = s.`{name}`" for name in (*self.shape.key, SCOPE, POS))
-        written = {f"`{name}`": f"s.`{name}`" for name in rows.column_names}
-        merge = self._table.merge(
-            rows,
-            same,
-            source_alias="s",
-            target_alias="t",
-            streamed_exec=False,
-            commit_properties=commit(*markers),
-        )
-        with committing(self._table, *markers):
-            merge.when_matched_update(written).when_not_matched_insert(written).execute()
+            self._append(rows, markers)
+        else:
+            self._upsert(Upsert(rows, (*self.shape.key, SCOPE, POS)), markers)
 
     def keep_truncates(self, truncates: Sequence[Truncate]) -> None:
         keep_properties(self._table, truncates_property(truncates))

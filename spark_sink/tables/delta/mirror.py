@@ -5,23 +5,23 @@ change the table at the same time.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 
 import pyarrow as pa
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable
 
 from spark_sink.schema.engine_choice import Choice
 from spark_sink.schema.evolution import TableShape
 from spark_sink.tables.changes import Deletion, Marker, TableChanges
 from spark_sink.tables.deleted_rows import DeletedRows
-from spark_sink.tables.delta.files import near
 from spark_sink.tables.delta.open_table import (
-    DeltaOpened,
     commit,
     committing,
     floors_of,
     literal,
 )
+from spark_sink.tables.delta.rows import DeltaRows
+from spark_sink.tables.delta.upsert import Upsert
 from spark_sink.tables.meta_columns import (
     COMMIT_TS,
     DELETED_AT,
@@ -32,12 +32,10 @@ from spark_sink.tables.meta_columns import (
     UPDATED_AT,
 )
 from spark_sink.tables.mirror_reader import MirrorReader, without_deleted
-from spark_sink.tables.reach import Reach
-from spark_sink.tables.spark_operations import WRITTEN, merged
 from spark_sink.tables.table_properties import FLOORS_PROPERTY
 
 
-class DeltaMirror(MirrorReader, DeltaOpened):
+class DeltaMirror(DeltaRows, MirrorReader):
     """A table that mirrors one source table."""
 
     def __init__(self, table: DeltaTable, shape: TableShape, choice: Choice, deleted_rows: DeletedRows) -> None:
@@ -54,35 +52,11 @@ class DeltaMirror(MirrorReader, DeltaOpened):
         if changes.inserts_only:
             self._append(without_deleted(source) if deleted else source, markers)
             return
-        names = source.column_names
-        for name, written in changes.kept.items():
-            source = source.append_column(WRITTEN + name, written)
-        same_key = " AND ".join(f"t.`{name}` = s.`{name}`" for name in self.shape.key)
-        written = {f"`{name}`": f"s.`{name}`" for name in names}
-        updates = {f"`{name}`": merged(name, changes.kept) for name in names}
-        merge = self._table.merge(
-            source,
-            same_key,
-            source_alias="s",
-            target_alias="t",
-            streamed_exec=False,
-            commit_properties=commit(*markers),
-        )
-        present = None
-        if deleted:
-            merge, present = merge.when_matched_delete(f"s.`{DELETED_AT}` IS NOT NULL"), f"s.`{DELETED_AT}` IS NULL"
         before = self._table.version()
-        # The conditions contain no positions, because the fold has already compared the positions, and the commit fails
-        # if another writer has changed the table.
-        with committing(self._table, *markers):
-            merge.when_matched_update(updates).when_not_matched_insert(written, present).execute()
+        removes = DELETED_AT if deleted else None
+        self._upsert(Upsert(source, self.shape.key, changes.kept, removes), markers)
         if self._table.version() == before:  # none of the deleted rows was in the table
-            self._append(source.select(names).slice(0, 0), markers)
-
-    def _append(self, rows: pa.Table, markers: Sequence[Marker]) -> None:
-        # Use the schema mode `merge`, so that columns that someone else added are NULL in new rows.
-        with committing(self._table, *markers):
-            write_deltalake(self._table, rows, mode="append", schema_mode="merge", commit_properties=commit(*markers))
+            self._append(source.slice(0, 0), markers)
 
     def _remove_deleted_rows(self, marker: Marker) -> None:
         with committing(self._table, marker):
@@ -121,10 +95,6 @@ class DeltaMirror(MirrorReader, DeltaOpened):
     def _under_floors(self) -> str:
         under = (f"(`{SCOPE}` = {literal(s)} AND `{POS}` <= {literal(p)})" for s, p in self.floors.items())
         return " OR ".join(under)
-
-    def _scan(self, names: Sequence[str], reach: Reach | None = None) -> Iterator[pa.RecordBatch]:
-        files = self._table.to_pyarrow_dataset() if reach is None else near(self._table, self.shape, reach)
-        yield from files.to_batches(columns=list(names))
 
 
 def _instant(time: int | None) -> str:

@@ -42,6 +42,11 @@ def types_of(table: DeltaTable) -> dict[str, str]:
     return {field.name: sql_type_of_delta(str(getattr(field.type, "type", field.type))) for field in fields}
 
 
+def size_of(table: DeltaTable) -> int:
+    """Return the number of bytes in the table's files."""
+    return int(sum(pa.table(table.get_add_actions()).column("size_bytes").to_pylist()))
+
+
 def floors_of(table: DeltaTable) -> Mapping[str, str]:
     stored = table.metadata().configuration.get(FLOORS_PROPERTY)
     return json.loads(stored) if stored else {}
@@ -93,10 +98,17 @@ def create(path: str, schema: Schema | pa.Schema, properties: Mapping[str, str])
             raise
 
 
-def commit(*markers: Marker, metadata: Mapping[str, str] | None = None) -> CommitProperties:
-    """Return the properties for a commit; `metadata` is stored in the table's log."""
+def commit(*markers: Marker, metadata: Mapping[str, str] | None = None, retries: int | None = None) -> CommitProperties:
+    """Return the properties for a commit.
+
+    Args:
+        metadata: is stored in the table's log.
+        retries: how often deltalake tries again after another commit that it considers compatible; None for its
+            default.
+    """
     custom = dict(metadata) if metadata is not None else None
-    return CommitProperties(custom_metadata=custom, app_transactions=[Transaction(*marker) for marker in markers])
+    transactions = [Transaction(*marker) for marker in markers]
+    return CommitProperties(custom_metadata=custom, max_commit_retries=retries, app_transactions=transactions)
 
 
 @contextmanager

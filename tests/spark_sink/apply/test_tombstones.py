@@ -13,7 +13,7 @@ from deltalake import write_deltalake
 
 from cdc_core.envelope import ChangeEvent
 from spark_sink.apply.table_commits import DAY
-from spark_sink.tables.delta import mirror
+from spark_sink.tables.delta import rows
 from spark_sink.tables.formats import FormatMaintenance
 from spark_sink.tables.maintenance import MaintenanceError
 from tests.spark_sink.changes import change, schema_of
@@ -81,7 +81,7 @@ def test_a_commit_that_fails(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> Non
     lake.apply(0, _inserts(1, 2, 3))
     deletes = [change("d", {"id": id}, pos=10 + id, schema=SCHEMA) for id in (1, 2)]
     with monkeypatch.context() as broken:
-        broken.setattr(mirror, "committing", _killed)
+        broken.setattr(rows, "committing", _killed)
         with pytest.raises(KeyboardInterrupt):
             lake.apply(1, deletes)
     assert ({1: "n1", 2: "n2", 3: "n3"}, 1) == (_stored(lake), len(_files(lake)))

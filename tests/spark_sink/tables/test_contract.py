@@ -18,6 +18,7 @@ from spark_sink.schema.engine_choice import Engine, EngineRules
 from spark_sink.schema.evolution import TableColumn, TableShape
 from spark_sink.schema.table_spec import Format
 from spark_sink.tables.changes import Deletion, Marker, TableChanges
+from spark_sink.tables.delta import rows as delta_rows
 from spark_sink.tables.formats import FormatTables, spark_ddl, spark_writer
 from spark_sink.tables.meta_columns import META_COLUMNS
 from spark_sink.tables.mirror_reader import MirrorReader
@@ -63,18 +64,24 @@ def _on_spark(spark: SparkSession, warehouse: str, engine: Engine, format: Forma
 
 
 KINDS = ((Engine.FUSED, Format.DELTA), (Engine.SPARK, Format.DELTA), (Engine.SPARK, Format.ICEBERG))
+MERGED = "fused delta merged"
 PARAMS = (
     pytest.param(None, id="local iceberg"),
     *(pytest.param(kind, id=" ".join(kind), marks=SPARK_MARKS) for kind in KINDS),
+    pytest.param(MERGED, id=MERGED, marks=SPARK_MARKS),
 )
 
 
 @pytest.fixture(params=PARAMS)
-def tables(tmp_path: Path, request: pytest.FixtureRequest) -> Tables:
+def tables(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Tables:
     if request.param is None:
         lake = LocalIcebergLake(tmp_path)
         return Tables(lake.tables, lake.ddl, LocalWriter(lake.tables))
-    return _on_spark(request.getfixturevalue("spark"), str(tmp_path), *request.param)
+    spark = request.getfixturevalue("spark")
+    if request.param == MERGED:
+        monkeypatch.setattr(delta_rows, "SMALL", -1)  # so that deltalake merges even into a small table
+        return _on_spark(spark, str(tmp_path), *KINDS[0])
+    return _on_spark(spark, str(tmp_path), *request.param)
 
 
 def _changes(

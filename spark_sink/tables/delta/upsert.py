@@ -1,0 +1,98 @@
+"""Update, insert and remove rows of a Delta table, in either of two ways with the same result: with deltalake's
+`MERGE`, or in Arrow, for a table that is written as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+
+from spark_sink.events.arrow_values import counting
+from spark_sink.events.row_numbers import places
+from spark_sink.tables.changes import Marker
+from spark_sink.tables.delta.open_table import commit
+from spark_sink.tables.spark_operations import WRITTEN, merged
+
+
+@dataclass(frozen=True)
+class Upsert:
+    """Rows to write, each of which replaces the stored row with the same key.
+
+    Args:
+        key: the columns that identify a row.
+        kept: for each column that some rows leave unchanged, one flag per row, which is true if the row writes the
+            column.
+        removes: a column of `rows`. If a row has a value in it, the stored row is removed instead of replaced.
+    """
+
+    rows: pa.Table
+    key: Sequence[str]
+    kept: Mapping[str, pa.Array] = field(default_factory=dict)
+    removes: str | None = None
+
+    def merge(self, table: DeltaTable, markers: Sequence[Marker]) -> None:
+        names, source = self.rows.column_names, self.rows
+        for name, flags in self.kept.items():
+            source = source.append_column(WRITTEN + name, flags)
+        merge = table.merge(
+            source,
+            " AND ".join(f"t.`{name}` = s.`{name}`" for name in self.key),
+            source_alias="s",
+            target_alias="t",
+            streamed_exec=False,
+            commit_properties=commit(*markers),
+        )
+        present = None
+        if self.removes is not None:
+            merge = merge.when_matched_delete(f"s.`{self.removes}` IS NOT NULL")
+            present = f"s.`{self.removes}` IS NULL"
+        updates = {f"`{name}`": merged(name, self.kept) for name in names}
+        inserts = {f"`{name}`": f"s.`{name}`" for name in names}
+        # The conditions contain no positions, because the fold has already compared the positions, and the commit fails
+        # if another writer has changed the table.
+        merge.when_matched_update(updates).when_not_matched_insert(inserts, present).execute()
+
+    @property
+    def can_apply(self) -> bool:
+        """Return whether Arrow compares the keys like SQL, where 0.0 equals -0.0, and NULL equals nothing."""
+        return not any(key.null_count or pa.types.is_floating(key.type) for key in self._keys)
+
+    def applied_to(self, stored: pa.Table) -> pa.Table | None:
+        """Return the rows of a table after the upsert, or None if it changes nothing."""
+        place = places([stored.column(name).combine_chunks() for name in self.key], self._keys)
+        removes = self._removes
+        known = pc.is_in(counting(self.rows.num_rows), value_set=place)
+        new = pc.indices_nonzero(pc.invert(pc.or_(known, removes))).cast(pa.int64())
+        if place.null_count == len(place) and not len(new):
+            return None
+        left = pc.invert(pc.fill_null(removes.take(place), False))
+        stays, before = counting(stored.num_rows), stored.num_rows
+        columns = {}
+        for of in stored.schema:
+            if of.name in self.rows.column_names:
+                written = self.rows.column(of.name).cast(of.type).combine_chunks()
+                replaced = pc.is_valid(place)
+                if of.name in self.kept:
+                    replaced = pc.and_(replaced, pc.fill_null(self.kept[of.name].take(place), False))
+                index, added = pc.if_else(replaced, pc.add(place, before), stays), pc.add(new, before)
+            else:
+                written, index, added = pa.nulls(0, of.type), stays, pa.nulls(len(new), pa.int64())
+            values = pa.concat_arrays([stored.column(of.name).combine_chunks(), written])
+            columns[of.name] = values.take(pa.concat_arrays([index.filter(left), added]))
+        return pa.table(columns, stored.schema)
+
+    @cached_property
+    def _keys(self) -> list[pa.Array]:
+        return [self.rows.column(name).combine_chunks() for name in self.key]
+
+    @cached_property
+    def _removes(self) -> pa.BooleanArray:
+        """One flag per row, which is true if the row removes the stored row."""
+        if self.removes is None:
+            return pa.repeat(False, self.rows.num_rows)
+        return self.rows.column(self.removes).combine_chunks().is_valid()
