@@ -29,15 +29,19 @@ def broker_again(port: int, directory: Path) -> PastedCommand:
     )
 
 
-def asking_the_broker(directory: Path, topic: str, partition: int, offset: int) -> list[PastedCommand]:
+def asking_the_broker(directory: Path, topic: str, partition: int, offset: int, table: str) -> list[PastedCommand]:
     """Return the steps that need the broker.
 
     Args:
         directory: the stack's directory.
         topic, partition, offset: a raw message's coordinates.
+        table: a mirror's name in the lakehouse.
     """
-    config = ("-c", _short(directory / "translator.yaml"))
+    config, of_sink = (("-c", _short(directory / name)) for name in ("translator.yaml", "sink.yaml"))
     return [
+        PastedCommand(
+            "a table, compared with the canonical topic cell by cell", _line("spark-sink", "verify", table, *of_sink)
+        ),
         PastedCommand(
             "the outcome of every raw record, determined from the topics", _line("translator", "audit", *config)
         ),

@@ -20,6 +20,9 @@ from dev.demo.writers import Raw
 from dev.servers.stack import CANONICAL, DEAD_LETTERS, Stack
 from translator.codecs.avro import AvroCodec
 
+# The table in the suggested commands.
+_TABLE = "canal_shop.orders"
+
 
 class Coordinates(NamedTuple):
     """A raw message's position."""
@@ -115,11 +118,11 @@ class DemoReport:
 
     def _show_next(self) -> None:
         directory, raw = self._stack.directory, self._stack.directory / "raw"
-        steps = asking_the_lakehouse(directory, "canal_shop.orders")
+        steps = asking_the_lakehouse(directory, _TABLE)
         if self._broker is not None:
             steps.append(self._broker)
         if self._shown is not None:
-            steps += asking_the_broker(directory, *self._shown)
+            steps += asking_the_broker(directory, *self._shown, _TABLE)
         self._say("Ready to paste, in this folder:")
         for step in steps:
             self._say(f"\n  # {step.shows}\n  {step.command}")

@@ -27,7 +27,7 @@ from spark_sink.model.event import (
     STATEMENT,
     Event,
 )
-from spark_sink.schema.evolution import Plan
+from spark_sink.schema.evolution import Plan, TableShape
 from spark_sink.table_report import Done, NeedsRecords, NeedsSpark, Parked, TableCounters
 from spark_sink.tables.changes import Marker
 from spark_sink.tables.protocols import ChangelogTable, HistoryTable, MirrorTable
@@ -99,8 +99,9 @@ class Commits:
         """Return the commit marker for a segment. A rebuilt table has markers of its own, because it does not contain
         the commits from the table that it replaces.
         """
-        marker, built = self.rejects.marker(number), self.table.shape.built
-        return marker._replace(app=f"{marker.app}@{built}") if built else marker
+        return self.rejects.marker(number)._replace(
+            app=commit_app(self.rejects.app, self.rejects.name, self.table.shape)
+        )
 
     def _move(self, segments: Sequence[Sequence[Event]], broken: Sequence[Sequence[Rejected]]) -> NeedsSpark | Parked:
         """Order the move of the table's deleted rows, which comes before its events. If the driver's attempt failed,
@@ -221,6 +222,15 @@ class Commits:
         if done is not None and done < day and not self.rules.soft_deletes:
             table.forget(done * DAY)
         return Marker(FORGOTTEN, day if done is None else max(day, done))
+
+
+def commit_app(app: str, name: str, shape: TableShape) -> str:
+    """Return the app in the markers of a table's commits.
+
+    Args:
+        app: pipeline and checkpoint.
+    """
+    return f"{app}/{name}@{shape.built}" if shape.built else f"{app}/{name}"
 
 
 def segmented(events: Sequence[Event]) -> list[Sequence[Event]]:

@@ -72,7 +72,7 @@ def create_view(engine: ReaderEngine, view: str, shape: TableShape, path: str | 
         relation = dialect.relation(path)
     else:
         raise ConfigError(f"{engine} reads this table by name; pass that name with --from")
-    columns = ",\n".join(f"  {_column(same, dialect)}" for same in _versions(shape.columns))
+    columns = ",\n".join(f"  {_column(same, dialect)}" for same in versions(shape.columns))
     return (
         f"CREATE OR REPLACE VIEW {_name(view, dialect)} AS\nSELECT\n{columns}\n"
         f"FROM {relation}\nWHERE {_PRESENT[shape.mode]};"
@@ -83,7 +83,7 @@ def _name(name: str, dialect: _Dialect) -> str:
     return ".".join(_quoted(part, dialect.quote) for part in name.split("."))
 
 
-def _versions(columns: Sequence[TableColumn]) -> list[list[TableColumn]]:
+def versions(columns: Sequence[TableColumn]) -> list[list[TableColumn]]:
     """Return a table's columns, grouped so that all versions of a source column are together."""
     found: dict[str, list[TableColumn]] = {}
     for column in columns:
@@ -91,11 +91,11 @@ def _versions(columns: Sequence[TableColumn]) -> list[list[TableColumn]]:
     return list(found.values())
 
 
-def _column(versions: Sequence[TableColumn], dialect: _Dialect) -> str:
-    names = [_quoted(column.name, dialect.quote) for column in versions]
+def _column(same: Sequence[TableColumn], dialect: _Dialect) -> str:
+    names = [_quoted(column.name, dialect.quote) for column in same]
     if len(names) == 1:
         return names[0]
     # Any other combination of types is converted to text, which is exact.
-    whole = all(column.type in _INTEGERS for column in versions)
+    whole = all(column.type in _INTEGERS for column in same)
     values = names if whole else [f"CAST({name} AS {dialect.text})" for name in names]
     return f"coalesce({', '.join(values)}) AS {names[0]}"

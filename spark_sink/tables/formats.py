@@ -106,6 +106,14 @@ class FormatTables:
     def as_of(self, name: str, moment: datetime) -> MirrorTable | None:
         return self._of(self.format(name)).as_of(name, moment)
 
+    def at(self, name: str, version: int) -> MirrorTable | None:
+        """Return a version of a mirror, or None if the table has another mode.
+
+        Raises:
+            FatalError: the version no longer exists.
+        """
+        return self._of(self.format(name)).at(name, version)
+
     def quarantine(self, rows: pa.Table, marker: Marker) -> None:
         self._delta.quarantine(rows, marker)
 

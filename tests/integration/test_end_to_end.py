@@ -246,7 +246,8 @@ def test_the_comparison_sees_what_differs() -> None:
 def test_what_the_demo_tells_to_paste(run: Run) -> None:
     """Each command that the demo prints runs unchanged while the broker is up, and shows what the demo promises."""
     place = next(place for place in run.fed if place[0] == "raw.canal" and place not in run.bad)
-    steps = [*asking_the_lakehouse(run.directory, "canal_shop.orders"), *asking_the_broker(run.directory, *place)]
+    table = "canal_shop.orders"
+    steps = [*asking_the_lakehouse(run.directory, table), *asking_the_broker(run.directory, *place, table)]
     shown = {
         step.shows: subprocess.run(
             step.command, shell=True, capture_output=True, text=True, timeout=SECONDS, check=False
@@ -254,10 +255,11 @@ def test_what_the_demo_tells_to_paste(run: Run) -> None:
         for step in steps
     }
     assert {} == {shows: (done.returncode, done.stderr) for shows, done in shown.items() if done.returncode}
-    status, rows, view, audit, letters, explained = (done.stdout for done in shown.values())
+    status, rows, view, verified, audit, letters, explained = (done.stdout for done in shown.values())
     assert "canal_shop.orders  version" in status
     assert "_cdc_commit_ts" in rows
     assert view.startswith('CREATE OR REPLACE VIEW "canal_shop_orders"')
+    assert ": equal, " in verified
     assert "lost=0" in audit
     assert "MALFORMED_JSON" in letters
     assert '"op":' in explained

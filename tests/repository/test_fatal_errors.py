@@ -68,6 +68,7 @@ PLACES: dict[str, str] = {
     "translator/codecs/__init__.py": CONFIGURATION,
     "translator/state/contradiction_marks.py:check": COMMAND,
     "translator/state/state_snapshot.py": COMMAND,
+    "spark_sink/events/topic_records.py": COMMAND,
     "spark_sink/apply/mirror.py": PROGRAM,
     "spark_sink/apply/driver.py": PROGRAM,
     "spark_sink/apply/ddl_passes.py": PROGRAM,

@@ -80,6 +80,7 @@ class Lake:
     """The sink in this process, without Spark."""
 
     session: SparkSession | None = None
+    topic_name = "canonical"
 
     def __init__(self, warehouse: Path) -> None:
         # For tables without a rule.
@@ -103,7 +104,7 @@ class Lake:
         app, self.metrics = f"test/{checkpoint}", Metrics(tables=0)
         pattern = TablePattern.parse(PATTERN, self.rename)
         self.tables = self._tables(app)
-        self.control = ControlTables(str(self.warehouse), "test", checkpoint, "canonical")
+        self.control = ControlTables(str(self.warehouse), "test", checkpoint, self.topic_name)
         return Applier(
             self.schemas,
             self.tables,

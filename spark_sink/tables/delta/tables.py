@@ -65,13 +65,20 @@ class DeltaTables:
             if opened.history()[-1]["version"] > 0:
                 raise FatalError(f"the log of {name} does not reach back to {moment.isoformat()}")
             return None
+        return self.at(name, version)
+
+    def at(self, name: str, version: int) -> MirrorTable | None:
+        """Return a version of a mirror, or None if the table has another mode.
+
+        Raises:
+            FatalError: the version no longer exists.
+        """
         try:
-            opened.load_as_version(version)
             # Read the table with the features that it had at that time, because files from its current engine may need
             # another reader.
-            found = self._opened(name, opened)
+            found = self._opened(name, DeltaTable(location(self.warehouse, name), version))
         except DeltaError as error:
-            raise FatalError(f"{name} cannot be read as of {moment.isoformat()}: {error}") from None
+            raise FatalError(f"version {version} of {name} cannot be read: {error}") from None
         return found if isinstance(found, MirrorTable) else None
 
     def _opened(self, name: str, opened: DeltaTable) -> MirrorTable | ChangelogTable | HistoryTable:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from pyiceberg.table import Table
+
 from spark_sink.errors import FatalError
 from spark_sink.schema.engine_choice import EngineRules, choose_for_iceberg
 from spark_sink.schema.evolution import TableShape
@@ -68,11 +70,25 @@ class IcebergTables:
             if kept and (kept[-1].sequence_number or 0) > 1:
                 raise FatalError(f"the snapshots of {name} do not reach back to {moment.isoformat()}")
             return None
+        return self._mirror(name, table, then.snapshot_id)
+
+    def at(self, name: str, version: int) -> IcebergMirror | None:
+        """Return a version of a mirror, or None if the table has another mode.
+
+        Raises:
+            FatalError: the version no longer exists.
+        """
+        table = self.catalog.load(name)
+        if table is None or table.snapshot_by_id(version) is None:
+            raise FatalError(f"snapshot {version} of {name} no longer exists")
+        return self._mirror(name, table, version)
+
+    def _mirror(self, name: str, table: Table, snapshot: int) -> IcebergMirror | None:
         shape = shape_of(table.metadata)
-        choice = choose_for_iceberg(name, self.engines, buckets_of(table.metadata))
         if shape.mode != Mode.MIRROR:
             return None
-        return IcebergMirror(table, shape, choice, name, self.staging, then.snapshot_id)
+        choice = choose_for_iceberg(name, self.engines, buckets_of(table.metadata))
+        return IcebergMirror(table, shape, choice, name, self.staging, snapshot)
 
     @property
     def staging(self) -> Staging:

@@ -1,0 +1,136 @@
+"""`spark-sink verify`: compare a table with the canonical topic."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from cdc_core.command_line import json_option
+from spark_sink.commands.configuration import config_option, configured, opened
+from spark_sink.config import settings
+from spark_sink.errors import ConfigError, FatalError
+
+if TYPE_CHECKING:
+    from cdc_core.reader import Change
+    from cdc_core.table_id import TableId
+    from spark_sink.operations.verify import Verified
+
+# The maximum number of keys that are printed of each kind.
+_KEYS = 20
+
+
+@click.command()
+@config_option
+@click.argument("table")
+@click.option("--batch", type=int, help="Compare the table as it was after this batch. Defaults to the newest batch.")
+@click.option("--keys", is_flag=True, help=f"Also print the keys of rows that differ, at most {_KEYS} of each kind.")
+@json_option
+def verify(config: Path, table: str, batch: int | None, keys: bool, as_json: bool) -> None:
+    """Compare the rows of TABLE, a mirror, with the changes in the canonical topic.
+
+    The command reads the topic up to the batch, applies the table's changes with the reader for consumers, and compares
+    every cell. It needs no connection to the source, and does not involve the running sink. All rows must fit into
+    memory. The exit code is 1 if the table differs.
+    """
+    loaded = configured(config)
+    from spark_sink.operations import status
+
+    tables = opened(loaded)
+    status.check_name(tables, loaded.pipeline, loaded.tables.pattern, table)
+    keep_days = loaded.maintenance.keep_days
+    cut = status.cut(loaded.tables.warehouse, loaded.pipeline, loaded.input.topic, keep_days, batch)
+    if table not in cut["tables"]:
+        raise FatalError(f"batch {cut['batch']} had not written {table} yet")
+    from spark_sink.operations.verify import ExpectedRows, after_batch, compare
+
+    mirror = after_batch(tables, table, cut["tables"][table], f"{loaded.pipeline}/{cut['checkpoint']}")
+    if mirror is None:
+        raise ConfigError(f"{table} is not a mirror (tables.modes); only the rows of a mirror can be compared")
+    from spark_sink.events.shared_tables import SEVERAL
+
+    source = mirror.shape.table
+    if source.source == SEVERAL:
+        raise ConfigError(f"{table} is shared by several source tables (tables.shared), so it cannot be compared")
+    ends = {int(one): offset for one, offset in cut["parked"].get(table, cut)["offsets"].items()}
+    topic = _Topic(loaded)
+    expected = ExpectedRows(source)
+    expected.add(topic.changes(source, ends))
+    found = compare(mirror, expected, complete=topic.is_complete, cuts_times=loaded.tables.rules.truncated_times)
+    if as_json:
+        click.echo(msgspec.json.encode(_report(found, table, cut, keys)).decode())
+    else:
+        click.echo(f"{table} at batch {cut['batch']} (version {cut['tables'][table]}): {_told(found)}")
+        for kind in ("missing", "extra", "different") if keys else ():
+            for key in getattr(found, kind)[:_KEYS]:
+                click.echo(f"  {kind}: {', '.join(map(str, key))}")
+    if not found.is_equal:
+        sys.exit(1)
+
+
+class _Topic:
+    """The canonical topic, as far as the sink has read it."""
+
+    def __init__(self, loaded: settings.Settings) -> None:
+        from cdc_core.kafka_settings import librdkafka_options
+        from spark_sink.schema.catalog import SchemaReader
+
+        starting = loaded.input.starting_offsets
+        if starting == "latest":
+            raise ConfigError("input.starting_offsets is latest, so the topic has events that the sink did not read")
+        self._options = librdkafka_options(loaded.kafka)
+        self._name = loaded.input.topic
+        with closing(SchemaReader(self._options, loaded.input.schemas)) as reader:
+            reader.reach()
+            available = reader.begins(self._name)
+        wanted = {one: starting.get(one, 0) if isinstance(starting, dict) else 0 for one in available}
+        self._begins = {one: max(offset, wanted[one]) for one, offset in available.items()}
+        self.is_complete = self._begins == wanted
+
+    def changes(self, source: TableId, ends: Mapping[int, int]) -> Iterator[Change]:
+        """Yield a source table's changes."""
+        from cdc_core.reader import ReadError, decode
+        from spark_sink.events.topic_records import read_range
+        from spark_sink.operations.verify import change_of
+
+        for value in read_range(self._options, self._name, self._begins, ends):
+            with suppress(ReadError, ValueError):  # the sink quarantined the record
+                change = change_of(decode(value))
+                if change.table == source:
+                    yield change
+
+
+def _told(found: Verified) -> str:
+    """Return the result as a sentence."""
+    columns = ", ".join(f"{name} {count}" for name, count in sorted(found.columns.items()))
+    wrong = {
+        "missing": len(found.missing),
+        "extra": len(found.extra),
+        f"with other values ({columns})": len(found.different),
+    }
+    notes = {
+        "differ but are marked as incomplete or in quarantine": found.declared,
+        "differ but depend on the order in which partitions were read": found.inconclusive,
+        "have no change in the topic any more and were not compared": found.unknown,
+        "statements changed rows without sending events": found.statements,
+    }
+    verdict = "equal" if found.is_equal else "NOT EQUAL"
+    parts = [f"{verdict}, {found.compared} rows compared"]
+    parts += [f"{count} {what}" for what, count in {**wrong, **notes}.items() if count]
+    return "; ".join(parts)
+
+
+def _report(found: Verified, table: str, cut: Mapping[str, Any], keys: bool) -> dict[str, Any]:
+    """Return the result as JSON."""
+    counts = {
+        name: len(value) if isinstance(value, list) else value for name, value in msgspec.structs.asdict(found).items()
+    }
+    report = {"table": table, "batch": cut["batch"], "version": cut["tables"][table], "equal": found.is_equal, **counts}
+    if keys:
+        report["keys"] = {name: getattr(found, name)[:_KEYS] for name in ("missing", "extra", "different")}
+    return report

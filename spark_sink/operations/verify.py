@@ -1,0 +1,245 @@
+"""Compare a mirror with the changes in the canonical topic, which are applied again by the reader for consumers
+(`cdc_core.reader`). That code shares nothing with the code that writes the tables, except the conversion of values to
+column types.
+
+If the topic no longer has a table's first changes, the rows that no later change wrote cannot be compared, and other
+rows only in the columns that later changes wrote.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from cdc_core.envelope import ChangeEvent
+from cdc_core.reader import ApplyError, Change, DictStore, KeptRow, apply
+from cdc_core.table_id import TableId
+from spark_sink.apply.table_commits import commit_app
+from spark_sink.errors import FatalError
+from spark_sink.events.arrow_values import column, image, image_value
+from spark_sink.model.event import Key
+from spark_sink.schema.business_view import versions
+from spark_sink.schema.evolution import TableColumn, TableShape
+from spark_sink.tables.formats import FormatTables
+from spark_sink.tables.protocols import MirrorTable
+
+# The number of rows that are compared at a time.
+_ROWS = 50_000
+
+# The digits after the microsecond.
+_FINE = re.compile(r"(\.\d{6})\d+(?=Z?$)")
+
+
+class Verified(msgspec.Struct):
+    """The result of a comparison.
+
+    Args:
+        compared: the number of rows in the table that were compared.
+        missing: the keys of rows that only the topic has.
+        extra: the keys of rows that only the table has.
+        different: the keys of rows with different values, and `columns` the number of differences by column.
+        declared: the number of rows that differ, but are marked as incomplete, or whose key the table cannot store, so
+            that their events are in quarantine.
+        inconclusive: the number of rows that differ, but that several scopes wrote. Their values depend on the order in
+            which the sink received the changes from different partitions.
+        unknown: the number of rows in the table for which the topic has no change any more.
+        statements: the number of statements in the topic that changed rows without sending changes.
+    """
+
+    compared: int = 0
+    missing: list[Key] = []
+    extra: list[Key] = []
+    different: list[Key] = []
+    columns: Counter[str] = msgspec.field(default_factory=Counter)
+    declared: int = 0
+    inconclusive: int = 0
+    unknown: int = 0
+    statements: int = 0
+
+    @property
+    def is_equal(self) -> bool:
+        return not (self.missing or self.extra or self.different)
+
+
+def change_of(event: ChangeEvent) -> Change:
+    """Return an event's change, with the values that its images have in the sink.
+
+    Raises:
+        ValueError: an image is not a JSON object.
+    """
+    table = None if event.table is None else TableId(event.source, event.db, event.schema, event.table)
+    texts = (event.key, event.key_old, event.before, event.after)
+    return Change(event, table, None, *(None if text is None else image(text) for text in texts))
+
+
+def after_batch(tables: FormatTables, name: str, version: int, app: str) -> MirrorTable | None:
+    """Return a mirror after a batch, or None if the table has another mode.
+
+    Args:
+        version: the table's version after the batch. If no later batch has written the table, later changes by other
+            programs are included.
+        app: pipeline and checkpoint, which mark the batches' commits.
+    """
+    then, now = tables.at(name, version), tables.open(name)
+    if then is None or not isinstance(now, MirrorTable) or then.shape.built != now.shape.built:
+        return then
+    marker = commit_app(app, name, now.shape)
+    return now if now.applied(marker) == then.applied(marker) else then
+
+
+class ExpectedRows:
+    """The rows of one source table according to its changes."""
+
+    def __init__(self, source: TableId) -> None:
+        self.source = source
+        self.statements = 0
+        self.unstorable = 0
+        self._store = DictStore()
+        self._key: tuple[str, ...] | None = None
+
+    def add(self, changes: Iterable[Change]) -> None:
+        """Apply the table's changes, in the order of their partitions.
+
+        Raises:
+            FatalError: the changes do not identify their rows.
+        """
+        try:
+            self.statements += len(apply(map(self._with_known_key, changes), self._store).not_applied)
+        except ApplyError as error:
+            raise FatalError(f"the changes in the topic do not determine the rows of {self.source}: {error}") from None
+
+    def _with_known_key(self, change: Change) -> Change:
+        if change.kind == "row" and change.key is not None:
+            names = tuple(change.key)
+            self._key = self._key or names
+            if self._key != names:
+                raise ApplyError(
+                    f"{change.event.id}: the key consists of {', '.join(names)}; before, it was {', '.join(self._key)}"
+                )
+        return change
+
+    def of(self, shape: TableShape) -> dict[Key, KeptRow]:
+        """Return all rows, including deleted ones, by the key that they have in the table. Count the rows with a key
+        that the table cannot store.
+
+        Raises:
+            FatalError: the table has another key.
+        """
+        rows = {key: row for key in self._store.keys(self.source) if (row := self._store.load(self.source, key))}
+        if not rows:
+            return {}
+        names = self._key or ()
+        if sorted(names) != sorted(shape.key_sent_as):
+            sent, stored = ", ".join(names), ", ".join(shape.key_sent_as)
+            raise FatalError(f"the changes have the key columns {sent}, but the table has {stored} (tables.keys)")
+        places = [names.index(name) for name in shape.key_sent_as]
+        typed = [_typed([key[i] for key in rows], shape.types[name]) for i, name in zip(places, shape.key, strict=True)]
+        keyed = list(zip(zip(*typed, strict=True), rows.values(), strict=True))
+        storable = [(key, row) for key, row in keyed if not any(part is None or part is _UNFIT for part in key)]
+        self.unstorable = len(keyed) - len(storable)
+        if len(found := dict(storable)) < len(storable):
+            raise FatalError(f"the changes of {self.source} contain a key in more than one spelling")
+        return found
+
+
+def compare(table: MirrorTable, expected: ExpectedRows, *, complete: bool, cuts_times: bool) -> Verified:
+    """Compare the table's rows with the expected rows.
+
+    Args:
+        complete: whether the topic still has the table's first change.
+        cuts_times: whether the sink truncates times to the microsecond.
+
+    Raises:
+        FatalError: the table has another key.
+    """
+    wanted, found = expected.of(table.shape), table.written().keys()
+    live = {key for key, row in wanted.items() if row.values is not None}
+    result = Verified(statements=expected.statements, declared=expected.unstorable)
+    rest = found - live
+    extra = rest if complete else rest & wanted.keys()
+    result.unknown = len(rest) - len(extra)
+    for keys, into in ((live - found, result.missing), (extra, result.extra)):
+        into += sorted((key for key in keys if not _is_disputed(wanted.get(key))), key=repr)
+        result.inconclusive += len(keys) - len(into)
+    for chunk in _chunks(sorted(live & found, key=repr)):
+        _compare_rows(table, {key: wanted[key] for key in chunk}, result, cuts_times)
+    return result
+
+
+def _compare_rows(table: MirrorTable, wanted: Mapping[Key, KeptRow], result: Verified, cuts_times: bool) -> None:
+    stored, marks = table.rows(set(wanted)), table.marks(set(wanted))
+    differing: dict[Key, list[str]] = {}
+    foreign = set(table.shape.foreign)
+    for group in versions([one for one in table.shape.columns if one.name not in foreign]):
+        for key in _differing(group, wanted, stored, cuts_times):
+            differing.setdefault(key, []).append(group[0].sent_as)
+    result.compared += len(wanted)
+    for key, names in differing.items():
+        if marks[key].incomplete:
+            result.declared += 1
+        elif _is_disputed(wanted[key]):
+            result.inconclusive += 1
+        else:
+            result.different.append(key)
+            result.columns.update(names)
+
+
+def _is_disputed(row: KeptRow | None) -> bool:
+    """Return whether several scopes wrote the row, so that its values depend on the order of arrival."""
+    return row is not None and len(row.progress.positions) > 1
+
+
+def _differing(
+    group: Sequence[TableColumn],
+    wanted: Mapping[Key, KeptRow],
+    stored: Mapping[Key, Mapping[str, Any]],
+    cuts_times: bool,
+) -> Iterator[Key]:
+    """Yield the rows whose values in a source column differ.
+
+    A column that no change wrote is only compared if the row is complete in the topic.
+    """
+    name = group[0].sent_as
+    rows = {key: row.values or {} for key, row in wanted.items()}
+    keys = [key for key, values in rows.items() if name in values or not wanted[key].incomplete]
+    sent = [rows[key].get(name) for key in keys]
+    found = [{one: stored[key][one.name] for one in group if stored[key][one.name] is not None} for key in keys]
+    expected = {one: iter(_typed(_cut(sent, one.type) if cuts_times else sent, one.type)) for one in group}
+    for key, value, versions_with_value in zip(keys, sent, found, strict=True):
+        typed = {one: next(values) for one, values in expected.items()}
+        same = {image_value(typed[one]) == image_value(value) for one, value in versions_with_value.items()}
+        if (value is None) != (not same) or (value is not None and same != {True}):
+            yield key
+
+
+# Stands for a value that its column cannot store, and is not equal to any value.
+_UNFIT = object()
+
+
+def _typed(images: Sequence[Any], sql: str) -> list[Any]:
+    """Convert values in the format that images use to a column's type."""
+    try:
+        found: list[Any] = column(images, sql).to_pylist()
+    except ValueError:
+        if len(images) == 1:
+            return [_UNFIT]
+        found = [typed for one in images for typed in _typed([one], sql)]
+    return found
+
+
+def _cut(images: Sequence[Any], sql: str) -> Sequence[Any]:
+    """Truncate times to the microsecond."""
+    if not sql.startswith("timestamp"):
+        return images
+    return [_FINE.sub(r"\1", one) if isinstance(one, str) else one for one in images]
+
+
+def _chunks(keys: Iterable[Key]) -> Iterator[list[Key]]:
+    left = iter(keys)
+    while chunk := list(islice(left, _ROWS)):
+        yield chunk
