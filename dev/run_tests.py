@@ -41,7 +41,13 @@ PARTS = (("tests/integration",), ("tests/spark_sink",), OTHERS, _SERVICE, _COMMA
 # The tests of the sink share one start of Spark. Without Spark, they can be split into two parts. This order keeps both
 # processors busy for as long as possible.
 QUICK = (OTHERS, _SERVICE, ("tests/spark_sink",), ("tests/spark_sink/apply",), _COMMANDS)
-FAULTS = (("tests/spark_sink",), ("tests/chaos",), ("tests/spark_sink/s3",), ("tests/integration",))
+FAULTS = (
+    ("tests/spark_sink",),
+    ("tests/chaos",),
+    ("tests/real_canal",),
+    ("tests/spark_sink/s3",),
+    ("tests/integration",),
+)
 
 SELECTIONS = {"": "not faults", "--quick": "not faults and not integration", "--faults": "faults"}
 """The tests that each option selects, as a mark expression."""

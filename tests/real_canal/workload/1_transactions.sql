@@ -1,0 +1,22 @@
+-- Transactions, rollbacks and savepoints.
+CREATE DATABASE flow;
+CREATE TABLE flow.accounts (id INT PRIMARY KEY, owner VARCHAR(20), amount DECIMAL(12,2));
+INSERT INTO flow.accounts VALUES (1, 'a', 10), (2, 'b', 20), (3, 'c', 30), (4, 'd', 40);
+BEGIN;
+UPDATE flow.accounts SET amount = amount - 5 WHERE id = 1;
+UPDATE flow.accounts SET amount = amount + 5 WHERE id = 2;
+COMMIT;
+BEGIN;
+DELETE FROM flow.accounts;
+ROLLBACK;
+BEGIN;
+INSERT INTO flow.accounts VALUES (5, 'e', 50);
+SAVEPOINT before_delete;
+DELETE FROM flow.accounts WHERE id = 5;
+INSERT INTO flow.accounts VALUES (6, 'f', 60);
+ROLLBACK TO before_delete;
+UPDATE flow.accounts SET owner = 'E' WHERE id = 5;
+COMMIT;
+REPLACE INTO flow.accounts VALUES (3, 'replaced', 33);
+INSERT INTO flow.accounts VALUES (4, 'ignored', 0) ON DUPLICATE KEY UPDATE amount = amount + 1;
+UPDATE flow.accounts SET amount = amount * 2 ORDER BY id DESC;

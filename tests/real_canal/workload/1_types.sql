@@ -1,0 +1,57 @@
+-- Values of every column type: the largest and smallest, NULL, and empty or zero values.
+CREATE DATABASE types;
+CREATE TABLE types.numbers (
+  id BIGINT UNSIGNED PRIMARY KEY AUTO_INCREMENT,
+  t TINYINT, tu TINYINT UNSIGNED, s SMALLINT, su SMALLINT UNSIGNED, m MEDIUMINT, mu MEDIUMINT UNSIGNED,
+  i INT, iu INT UNSIGNED, b BIGINT, bu BIGINT UNSIGNED, z INT(8) UNSIGNED ZEROFILL,
+  d DECIMAL(65,30), dd DECIMAL(38,10), du DECIMAL(10,0) UNSIGNED, f FLOAT, g DOUBLE,
+  o BOOLEAN, b1 BIT(1), b8 BIT(8), b64 BIT(64), y YEAR,
+  p INT AS (i + 1) STORED);
+INSERT INTO types.numbers (t, tu, s, su, m, mu, i, iu, b, bu, z, d, dd, du, f, g, o, b1, b8, b64, y) VALUES
+  (127, 255, 32767, 65535, 8388607, 16777215, 2147483646, 4294967295, 9223372036854775807, 18446744073709551615, 42,
+   12345678901234567890123456789012345.123456789012345678901234567890, 1234567890123456789012345678.0123456789,
+   9999999999, 3.4028234e38, 1.7976931348623157e308, TRUE, b'1', b'10000001', b'1', 2155),
+  (-128, 0, -32768, 0, -8388608, 0, -2147483648, 0, -9223372036854775808, 0, 0,
+   -0.000000000000000000000000000001, -0.0000000001, 0, 1.1, 2.2250738585072014e-308, FALSE, b'0', b'0',
+   b'1111111111111111111111111111111111111111111111111111111111111111', 1901),
+  (NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+   NULL, NULL),
+  (0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 99999999, 0, 0, 1, -1.5, 0.1, 2, b'1', b'11', b'0', 0);
+UPDATE types.numbers SET d = d + 1, f = 2.5, b64 = b'101' WHERE id = 2;
+UPDATE types.numbers SET t = 1, g = NULL WHERE id = 3;
+
+CREATE TABLE types.moments (
+  id INT PRIMARY KEY, d DATE, t TIME, t6 TIME(6), ts TIMESTAMP NULL, ts6 TIMESTAMP(6) NULL, dt DATETIME, dt3 DATETIME(3),
+  dt6 DATETIME(6));
+INSERT INTO types.moments VALUES
+  (1, '9999-12-31', '838:59:59', '838:59:59.999999', '2038-01-19 03:14:07', '2038-01-19 03:14:07.999999',
+   '9999-12-31 23:59:59', '9999-12-31 23:59:59.999', '9999-12-31 23:59:59.999999'),
+  (2, '1000-01-01', '-838:59:59', '-00:00:00.000001', '1970-01-01 00:00:01', '1970-01-01 00:00:01.000001',
+   '1000-01-01 00:00:00', '1000-01-01 00:00:00.001', '1000-01-01 00:00:00.000001'),
+  (3, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
+  (4, '2024-02-29', '00:00:00', '00:00:00.5', '2024-02-29 23:59:59', '2024-02-29 16:00:00.5', '2024-02-29 00:00:00',
+   '2024-02-29 12:00:00.5', '2024-02-29 12:00:00.000001'),
+  (5, '0000-00-00', '01:02:03', '01:02:03.000004', NULL, NULL, '0000-00-00 00:00:00', NULL, NULL);
+UPDATE types.moments SET t = '12:00:00', ts = '2000-01-01 00:00:00' WHERE id = 3;
+
+CREATE TABLE types.bytes (
+  id INT PRIMARY KEY, b BINARY(8), v VARBINARY(16), tb TINYBLOB, bl BLOB, mb MEDIUMBLOB, lb LONGBLOB,
+  p POINT, l LINESTRING, g GEOMETRY);
+INSERT INTO types.bytes VALUES
+  (1, x'0102', x'80ff', x'00', x'00ff80fe', x'c3a9', x'e58c97', POINT(1, -2.5), LINESTRING(POINT(0, 0), POINT(3, 4)),
+   ST_GeomFromText('GEOMETRYCOLLECTION(POINT(1 1),POLYGON((0 0,4 0,4 4,0 4,0 0)))')),
+  (2, '', '', '', '', '', '', NULL, NULL, NULL),
+  (3, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
+  (4, x'0000000000000000', x'0000', x'0a0d09', x'225c', x'27', x'7f', POINT(0, 0), NULL, POINT(1, 1));
+UPDATE types.bytes SET v = x'00', lb = x'ffff00' WHERE id = 3;
+
+CREATE TABLE types.texts (
+  id INT PRIMARY KEY, c CHAR(10), v VARCHAR(200), tt TINYTEXT, x TEXT, mt MEDIUMTEXT, lt LONGTEXT, j JSON,
+  e ENUM('a', 'b', 'ü'), s SET('x', 'y', 'z'), n NATIONAL VARCHAR(20));
+INSERT INTO types.texts VALUES
+  (1, 'abc', 'héllo 北京 😀', 'line1\nline2\t"q"\\', '\0\Z\rü', 'null', '{"a":"ü"}', '{"b":1,"a":[1,2.50,"ü"],"n":null}', 'ü',
+   'x,z', 'ñ'),
+  (2, '', '', '', '', '', '', '{}', '', '', ''),
+  (3, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
+  (4, ' x', 'trailing  ', '</script>&amp;', '''', '\u2028', REPEAT('x', 70000), '"s"', 'a', 'x,y,z', '0');
+UPDATE types.texts SET e = 'b', s = 'y', v = 'changed' WHERE id = 1;
