@@ -20,7 +20,7 @@ from tests.real_canal.pipeline import DEFAULT, HASHED, Pipeline
 KEYS = {"keyed.uniques": ("n",)}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)  # pytest shows the arguments of a failed test, and these have 200 MB
 class Run:
     """What is left of a run.
 
