@@ -30,7 +30,11 @@ STATEMENTS = frozenset(
 QUERY = "QUERY"
 
 XA_COMMIT = "XACOMMIT"
-"""The end of an XA transaction whose rows were sent when it was prepared. `sql` is its xid, or empty (§2)."""
+"""The end of an XA transaction whose rows were sent when it was prepared. `sql` is its xid, possibly as in the
+statement, or empty (§2).
+"""
+
+_XA_COMMIT_STATEMENT = "XA COMMIT "
 
 SQL_NAMES_ANOTHER_TABLE = "SQL_NAMES_ANOTHER_TABLE"
 XA_COMMITTED = "XA_COMMITTED"
@@ -100,7 +104,7 @@ def end_of_xa(head: Head) -> OtherChange:
     """Return the event that announces that an XA transaction's rows are final."""
     change = _placed(head, OtherChange("tx", head.declared_writer, head.table, head.db, notes=[XA_COMMITTED]))
     if head.sql is not None:
-        change.tx = Tx(head.sql)
+        change.tx = Tx(head.sql.removeprefix(_XA_COMMIT_STATEMENT))
     return change
 
 

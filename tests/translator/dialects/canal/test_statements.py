@@ -325,9 +325,12 @@ def test_sql_beside_rows_changes_nothing() -> None:
     assert 1 == len(rows(of_type("DELETE", [{"id": "1"}], sql="delete from orders")))
 
 
-@pytest.mark.parametrize(("sql", "tx"), [("X'6162',X'',1", Tx("X'6162',X'',1")), ("", None), (None, None)])
+XID = "X'6162',X'',1"
+
+
+@pytest.mark.parametrize(("sql", "tx"), [(XID, Tx(XID)), (f"XA COMMIT {XID}", Tx(XID)), ("", None), (None, None)])
 def test_the_end_of_an_xa_transaction(sql: str | None, tx: Tx | None) -> None:
-    """XACOMMIT: the rows sent at its prepare are final. The text is the xid, or empty (§2)."""
+    """XACOMMIT: the rows sent at its prepare are final. The text is the xid, the statement with it, or empty (§2)."""
     change = other(of_type("XACOMMIT", sql=sql, database="", table=""))
     assert ("tx", tx, ["XA_COMMITTED"], None) == (change.kind, change.tx, change.notes, change.ddl)
 
