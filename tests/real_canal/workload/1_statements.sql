@@ -37,3 +37,10 @@ DROP TEMPORARY TABLE statements.emptied_copy;
 DROP TABLE IF EXISTS statements.never_existed;
 ANALYZE TABLE statements.emptied;
 CREATE TABLE statements.copied (id INT PRIMARY KEY) AS SELECT id, v FROM statements.emptied;
+-- The text is logged instead of rows.
+CREATE TABLE statements.logged (id INT PRIMARY KEY, v INT);
+INSERT INTO statements.logged VALUES (1, 1), (2, 2);
+SET SESSION binlog_format = STATEMENT;
+UPDATE statements.logged SET v = 3;
+SET SESSION binlog_format = ROW;
+INSERT INTO statements.logged VALUES (4, 4);

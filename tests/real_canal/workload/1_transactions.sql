@@ -20,3 +20,15 @@ COMMIT;
 REPLACE INTO flow.accounts VALUES (3, 'replaced', 33);
 INSERT INTO flow.accounts VALUES (4, 'ignored', 0) ON DUPLICATE KEY UPDATE amount = amount + 1;
 UPDATE flow.accounts SET amount = amount * 2 ORDER BY id DESC;
+-- Canal sends the rows of an XA transaction when it is prepared.
+CREATE TABLE flow.prepared (id INT PRIMARY KEY, v VARCHAR(20));
+XA START 'kept';
+INSERT INTO flow.prepared VALUES (1, 'committed');
+XA END 'kept';
+XA PREPARE 'kept';
+XA COMMIT 'kept';
+XA START 'undone';
+INSERT INTO flow.prepared VALUES (2, 'rolled back');
+XA END 'undone';
+XA PREPARE 'undone';
+XA ROLLBACK 'undone';
