@@ -51,8 +51,8 @@ import org.slf4j.LoggerFactory;
  * dynamic topics and the partition hash are Canal's code. The producer and the configuration are ours, because Canal's
  * Kafka connector and its deployer are not on Maven Central.
  *
- * The folder keeps the position and the structures of the tables. The position is only written when the server stops, so
- * that a killed server repeats everything since its start.
+ * The folder keeps the position and the structures of the tables. The position is only written when the server stops,
+ * so that a killed server repeats everything since its start.
  */
 public class CanalServer {
   private static final String DESTINATION = "real";
@@ -274,8 +274,8 @@ public class CanalServer {
 
     private static final String SNAPSHOT = """
         <insert id="insert">
-          INSERT INTO meta_snapshot (gmt_create, gmt_modified, destination, binlog_file, binlog_offest, binlog_master_id,
-            binlog_timestamp, data, extra)
+          INSERT INTO meta_snapshot (gmt_create, gmt_modified, destination, binlog_file, binlog_offest,
+            binlog_master_id, binlog_timestamp, data, extra)
           VALUES (now(), now(), #{destination}, #{binlogFile}, #{binlogOffest}, #{binlogMasterId},
             #{binlogTimestamp}, #{data}, #{extra})
         </insert>

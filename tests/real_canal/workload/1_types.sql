@@ -21,8 +21,8 @@ UPDATE types.numbers SET d = d + 1, f = 2.5, b64 = b'101' WHERE id = 2;
 UPDATE types.numbers SET t = 1, g = NULL WHERE id = 3;
 
 CREATE TABLE types.moments (
-  id INT PRIMARY KEY, d DATE, t TIME, t6 TIME(6), ts TIMESTAMP NULL, ts6 TIMESTAMP(6) NULL, dt DATETIME, dt3 DATETIME(3),
-  dt6 DATETIME(6));
+  id INT PRIMARY KEY, d DATE, t TIME, t6 TIME(6), ts TIMESTAMP NULL, ts6 TIMESTAMP(6) NULL, dt DATETIME,
+  dt3 DATETIME(3), dt6 DATETIME(6));
 INSERT INTO types.moments VALUES
   (1, '9999-12-31', '838:59:59', '838:59:59.999999', '2038-01-19 03:14:07', '2038-01-19 03:14:07.999999',
    '9999-12-31 23:59:59', '9999-12-31 23:59:59.999', '9999-12-31 23:59:59.999999'),
@@ -49,8 +49,8 @@ CREATE TABLE types.texts (
   id INT PRIMARY KEY, c CHAR(10), v VARCHAR(200), tt TINYTEXT, x TEXT, mt MEDIUMTEXT, lt LONGTEXT, j JSON,
   e ENUM('a', 'b', 'ü'), s SET('x', 'y', 'z'), n NATIONAL VARCHAR(20));
 INSERT INTO types.texts VALUES
-  (1, 'abc', 'héllo 北京 😀', 'line1\nline2\t"q"\\', '\0\Z\rü', 'null', '{"a":"ü"}', '{"b":1,"a":[1,2.50,"ü"],"n":null}', 'ü',
-   'x,z', 'ñ'),
+  (1, 'abc', 'héllo 北京 😀', 'line1\nline2\t"q"\\', '\0\Z\rü', 'null', '{"a":"ü"}', '{"b":1,"a":[1,2.50,"ü"],"n":null}',
+   'ü', 'x,z', 'ñ'),
   (2, '', '', '', '', '', '', '{}', '', '', ''),
   (3, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
   (4, ' x', 'trailing  ', '</script>&amp;', '''', '\u2028', REPEAT('x', 70000), '"s"', 'a', 'x,y,z', '0');
