@@ -67,7 +67,7 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
     try:
         checkpoint = checkpoint_id(spark, settings.checkpoint)
         app = f"{settings.pipeline}/{checkpoint}"
-        tables = FormatTables(warehouse, app, rules.engines, rules.formats, rules.buckets, catalog)
+        tables = FormatTables(warehouse, app, rules.engines, rules.formats, rules.buckets, catalog, rules.layouts)
         ddl = spark_ddl(spark, tables)
         ddl.create_quarantine()
         ask_catalog(spark, tables)

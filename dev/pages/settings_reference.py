@@ -81,7 +81,7 @@ def _row(name: str, field: FieldInfo) -> str:
     meaning = field.description or (inner.__doc__ or "").strip().split("\n")[0] if inner else field.description
     if not meaning:
         raise ValueError(f"the setting {name} has no description")
-    value = "section" if inner and not _repeats(field.annotation) else "list of sections" if inner else _value(field)
+    value = _kind_of_section(field.annotation) if inner else _value(field)
     cells = (f"`{name}`", value, _default(field, inner), meaning)
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
@@ -97,17 +97,18 @@ def _default(field: FieldInfo, inner: type[BaseModel] | None) -> str:
 
 
 def _models(annotation: Any) -> Iterator[tuple[type[BaseModel], str]]:
-    """Yield the sections in an annotation, each with `[]` if it can occur several times."""
+    """Yield the sections in an annotation, each with `[]` or `.NAME` if it can occur several times."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation, ""
         return
-    mark = "[]" if get_origin(annotation) is tuple else ""
+    mark = {tuple: "[]", dict: ".NAME"}.get(get_origin(annotation), "")
     for argument in get_args(annotation):
         yield from ((model, mark + deeper) for model, deeper in _models(argument))
 
 
-def _repeats(annotation: Any) -> bool:
-    return any(mark for _, mark in _models(annotation))
+def _kind_of_section(annotation: Any) -> str:
+    marks = {mark for _, mark in _models(annotation)}
+    return "list of sections" if "[]" in marks else "map from text to sections" if ".NAME" in marks else "section"
 
 
 def _value(field: FieldInfo) -> str:

@@ -35,7 +35,8 @@ def opened(loaded: settings.Settings) -> FormatTables:
     # Imported here because help and configuration errors need no table library.
     from spark_sink.tables.formats import FormatTables
 
-    return FormatTables(warehouse, formats=loaded.tables.formats, catalog=loaded.iceberg_catalog)
+    rules = loaded.tables.rules
+    return FormatTables(warehouse, formats=rules.formats, catalog=loaded.iceberg_catalog, layouts=rules.layouts)
 
 
 def configured(path: Path) -> settings.Settings:

@@ -16,6 +16,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validat
 from cdc_core import config
 from cdc_core.otlp import Otlp
 from spark_sink.config.iceberg_catalog import CatalogAccess, CatalogType, IcebergCatalog
+from spark_sink.config.layout_settings import LayoutSettings
 from spark_sink.config.maintenance_rules import MaintenanceRules
 from spark_sink.config.spark_kafka_options import SparkKafka
 from spark_sink.config.storage import S3_BY_ITS_OTHER_NAME, Location, Storage
@@ -188,6 +189,10 @@ class TablesSettings(_Section):
         description="Number of buckets for new Iceberg tables, keyed by table name or pattern. The tables are "
         "partitioned by a hash of the key.",
     )
+    layout: dict[str, LayoutSettings] = Field(
+        default_factory=dict,
+        description="Layout of the files of new tables, keyed by table name or pattern.",
+    )
     iceberg_catalog: IcebergCatalog | None = Field(
         default=None, description="Catalog for Iceberg tables. If unset, Iceberg tables are folders in the warehouse."
     )
@@ -229,6 +234,7 @@ class TablesSettings(_Section):
             engines=EngineRules(self.engines, self.fused_megabytes),
             formats=self.formats,
             buckets=self.buckets,
+            layouts={name: one.layout for name, one in self.layout.items()},
             max_tables=self.max_tables,
         )
 

@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from cdc_core.table_id import TableId
 from spark_sink.schema.engine_choice import EngineRules
 from spark_sink.schema.evolution import DEFAULTS, Policy, ShapeChange
+from spark_sink.schema.layout import FileLayouts
 from spark_sink.schema.statement_rules import StatementRules
 from spark_sink.schema.table_spec import Formats, Mode, TableSpec, format_of, match_rule
 
@@ -32,6 +33,7 @@ class TableRules:
         engines: the engine for each table.
         formats: the table formats, keyed by table name or pattern.
         buckets: the number of buckets for new Iceberg tables, keyed by table name or pattern.
+        layouts: the layout for new tables, keyed by table name or pattern.
         max_tables: the number of tables above which no further table is created.
     """
 
@@ -49,6 +51,7 @@ class TableRules:
     engines: EngineRules = field(default_factory=EngineRules)
     formats: Formats = field(default_factory=dict)
     buckets: Mapping[str, int] = field(default_factory=dict)
+    layouts: FileLayouts = field(default_factory=dict)
     max_tables: int = 10_000
 
     def form(self, target: str) -> TableSpec:

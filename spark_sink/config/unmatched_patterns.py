@@ -25,6 +25,7 @@ def _unmatched(tables: TablesSettings, known: Collection[TableId]) -> Iterator[s
         "shared": tables.shared,
         "formats": tables.formats,
         "buckets": tables.buckets,
+        "layout": tables.layout,
         "engines": tables.engines,
     }
     naming = tables.pattern

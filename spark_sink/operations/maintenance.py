@@ -27,9 +27,9 @@ from spark_sink.tables.maintenance import MaintenanceError, TableFiles, TableMai
 
 log = structlog.get_logger()
 
-# Files are merged up to the first size, and later up to the second size, so that large files are not rewritten for
+# Files are merged up to this size, and later up to the table's target size, so that large files are not rewritten for
 # every few small files. A file counts as small if it is smaller than an eighth of the target size.
-TARGETS = (16 << 20, 128 << 20)
+FIRST_TARGET = 16 << 20
 _SMALL = 8
 
 # The maximum number of commits since the last checkpoint that a reader must read to open a table.
@@ -90,9 +90,10 @@ def due(files: TableFiles, rules: MaintenanceRules, vacuumed: float | None, now:
     if files.foreign:
         return []
     found: list[DueStep] = []
-    for target in TARGETS:
-        small = [size for size in files.sizes if size < target // _SMALL]
-        if len(small) >= rules.small_files * files.parts:
+    for target in sorted({min(FIRST_TARGET, files.target_bytes), files.target_bytes}):
+        small = [number for number, size in enumerate(files.sizes) if size < target // _SMALL]
+        by_partition = Counter(files.partitions[number] if files.partitions else "" for number in small)
+        if max(by_partition.values(), default=0) >= rules.small_files:
             why = f"{len(small)} of {len(files.sizes)} files are smaller than {target // _SMALL >> 20} MiB"
             found.append(DueStep(Step.COMPACT, why, target))
             break

@@ -15,6 +15,7 @@ from deltalake.exceptions import DeltaError
 from spark_sink.errors import ConfigError, FatalError, Refused
 from spark_sink.schema.engine_choice import EngineRules
 from spark_sink.schema.evolution import TableColumn, TableShape
+from spark_sink.schema.layout import FileLayouts
 from spark_sink.schema.table_spec import Format, Formats, format_of
 from spark_sink.spark.foreign_errors import reason
 from spark_sink.tables.changes import Marker
@@ -45,6 +46,7 @@ class FormatTables:
         app: pipeline and checkpoint, which identify the staged files.
         buckets: the number of buckets for new Iceberg tables, keyed by name or pattern.
         catalog: the catalog for the Iceberg tables; None if they are folders in the warehouse.
+        layouts: the layout for new tables, keyed by name or pattern.
     """
 
     warehouse: str
@@ -53,6 +55,7 @@ class FormatTables:
     formats: Formats = field(default_factory=dict)
     buckets: Mapping[str, int] = field(default_factory=dict)
     catalog: CatalogAccess | None = None
+    layouts: FileLayouts = field(default_factory=dict)
 
     def open(self, name: str) -> MirrorTable | ChangelogTable | HistoryTable | None:
         return self._of(self.format(name)).open(name)
@@ -211,8 +214,8 @@ def spark_ddl(spark: SparkSession, tables: FormatTables) -> FormatDdl:
     warehouse = tables.warehouse
     return FormatDdl(
         tables,
-        DeltaDdl(warehouse, SparkDdl(spark, warehouse)),
-        IcebergDdl(spark, tables.iceberg_catalog, lambda: tables.catalog_traits, tables.buckets),
+        DeltaDdl(warehouse, SparkDdl(spark, warehouse), tables.layouts),
+        IcebergDdl(spark, tables.iceberg_catalog, lambda: tables.catalog_traits, tables.buckets, tables.layouts),
     )
 
 

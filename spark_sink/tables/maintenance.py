@@ -5,6 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
+from spark_sink.schema.layout import FileLayout
+
+DEFAULT_TARGET = 128 << 20
+
+
+def target_of(layout: FileLayout) -> int:
+    """Return the size in bytes to which a table's files are merged."""
+    return DEFAULT_TARGET if layout.file_megabytes is None else layout.file_megabytes << 20
+
 
 class MaintenanceError(Exception):
     """A step was not done, because another writer committed first or the storage is unavailable. The table is
@@ -20,9 +29,11 @@ class TableFiles(NamedTuple):
         sizes: the sizes of the files in that version, in bytes.
         unsaved: the number of commits since the last checkpoint in the log. Every reader has to read these commits.
         remembered_days: the number of days for which the log remembers a removed file.
-        parts: the number of groups of files. Files are only merged within their group.
+        partitions: the partition of each file, in the order of `sizes`; empty if the table is not partitioned. Files
+            are only merged within their partition.
         foreign: table features that maintenance does not support. If there are any, the table is not maintained.
         created: the time at which the table was created, in seconds since 1970; None if unknown.
+        target_bytes: the size of the largest files to which smaller files are merged.
     """
 
     version: int
@@ -30,8 +41,9 @@ class TableFiles(NamedTuple):
     unsaved: int
     remembered_days: float
     foreign: Sequence[str] = ()
-    parts: int = 1
+    partitions: Sequence[str] = ()
     created: float | None = None
+    target_bytes: int = DEFAULT_TARGET
 
 
 class Compacted(NamedTuple):

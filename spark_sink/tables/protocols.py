@@ -13,6 +13,7 @@ from spark_sink.model.row import RowMark
 from spark_sink.model.version_timeline import TakenKey, Truncate, Version
 from spark_sink.schema.engine_choice import Choice
 from spark_sink.schema.evolution import TableColumn, TableShape
+from spark_sink.schema.layout import FileLayout
 from spark_sink.tables.changes import Deletion, Identity, LastSeen, Marker, TableChanges
 from spark_sink.tables.spark_operations import Order
 
@@ -217,12 +218,15 @@ class TableAlterations(Protocol):
 class DeltaAlterations(TableAlterations, Protocol):
     """Changes Delta tables that deltalake does not write."""
 
-    def replace(self, name: str, columns: Mapping[str, str], properties: Mapping[str, str]) -> None:
-        """Replace an existing table with an empty one.
+    def create(self, name: str, columns: Mapping[str, str], properties: Mapping[str, str], layout: FileLayout) -> None:
+        """Create a table, unless it exists.
 
         Args:
             columns: Spark SQL type by name, including the sink's own columns.
         """
+
+    def replace(self, name: str, columns: Mapping[str, str], properties: Mapping[str, str], layout: FileLayout) -> None:
+        """Replace an existing table with an empty one; see `create` for the arguments."""
 
 
 class TableCreation(TableAlterations, Protocol):

@@ -11,6 +11,7 @@ from cdc_core.table_id import TableId
 from spark_sink.errors import FatalError, Reason, Refused
 from spark_sink.schema.column_types import is_known
 from spark_sink.schema.evolution import META_PREFIX, TableColumn, TableShape
+from spark_sink.schema.layout import FileLayout
 from spark_sink.schema.table_spec import SOURCE, Mode
 from spark_sink.tables.meta_columns import ADDED_LATER, OWN_COLUMNS
 
@@ -32,6 +33,10 @@ IDENTITY = frozenset({KEY_PROPERTY, TABLE_PROPERTY, MODE_PROPERTY, BUILT_PROPERT
 
 # The source names of columns whose names differ from the names at the source.
 SOURCE_PROPERTY = "cdc.source."
+
+# The layout that the table was created with, or that `relayout` gave it, as JSON. If the property is missing, the table
+# has no layout.
+LAYOUT_PROPERTY = "cdc.layout"
 
 # The position of the last truncate in each scope.
 FLOORS_PROPERTY = "cdc.floors"
@@ -101,6 +106,17 @@ def owner_properties(table: TableId) -> dict[str, str]:
 def source_properties(columns: Sequence[TableColumn]) -> dict[str, str]:
     """Return the properties with the source names of those columns whose names differ from the names at the source."""
     return {SOURCE_PROPERTY + column.name: column.source for column in columns if column.source is not None}
+
+
+def layout_property(layout: FileLayout) -> dict[str, str]:
+    """Return the property that records a table's layout."""
+    settings = layout.settings()
+    return {LAYOUT_PROPERTY: json.dumps(settings, sort_keys=True)} if settings else {}
+
+
+def layout_from(properties: Mapping[str, str]) -> FileLayout:
+    """Return the layout that a table's properties record."""
+    return FileLayout.of(json.loads(properties.get(LAYOUT_PROPERTY, "{}")))
 
 
 def missing_columns(name: str, present: Mapping[str, str], columns: Sequence[TableColumn]) -> list[TableColumn]:

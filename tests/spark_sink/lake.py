@@ -120,10 +120,11 @@ class Lake:
 
     def _tables(self, app: str) -> FormatTables:
         rules = self.rules
-        return FormatTables(str(self.warehouse), app, rules.engines, rules.formats, rules.buckets, self.catalog)
+        found = FormatTables(str(self.warehouse), app, rules.engines, rules.formats, rules.buckets, self.catalog)
+        return replace(found, layouts=rules.layouts)
 
     def _ddl(self) -> TableDdl:
-        return local_ddl(self.warehouse)
+        return local_ddl(self.warehouse, self.rules.layouts)
 
     def _runner(self) -> TaskRunner[Any]:
         return LocalRunner()

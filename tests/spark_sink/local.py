@@ -24,6 +24,7 @@ from spark_sink.apply import mirror
 from spark_sink.apply.worker import Task
 from spark_sink.events.wire_format import PLAIN_FIELDS
 from spark_sink.schema.evolution import TableColumn
+from spark_sink.schema.layout import NO_LAYOUTS, FileLayout, FileLayouts
 from spark_sink.schema.table_naming import TablePattern
 from spark_sink.table_report import TableReport
 from spark_sink.tables.delta import rows as delta_rows
@@ -159,7 +160,10 @@ class NoAlterations:
     def add_columns(self, name: str, columns: Sequence[TableColumn]) -> None:
         raise NotImplementedError("deltalake does not add them exactly: such a test is Spark's")
 
-    def replace(self, name: str, columns: Mapping[str, str], properties: Mapping[str, str]) -> None:
+    def create(self, name: str, columns: Mapping[str, str], properties: Mapping[str, str], layout: FileLayout) -> None:
+        raise NotImplementedError("deltalake does not write such a table: such a test is Spark's")
+
+    def replace(self, name: str, columns: Mapping[str, str], properties: Mapping[str, str], layout: FileLayout) -> None:
         raise NotImplementedError("deltalake does not write such a table: such a test is Spark's")
 
     def set_properties(self, name: str, properties: Mapping[str, str]) -> None:
@@ -169,9 +173,9 @@ class NoAlterations:
         raise NotImplementedError("deltalake writes no table of widened types: such a test is Spark's")
 
 
-def local_ddl(warehouse: object) -> DeltaDdl:
+def local_ddl(warehouse: object, layouts: FileLayouts = NO_LAYOUTS) -> DeltaDdl:
     """Return what creates and changes the tables of a warehouse without Spark."""
-    return DeltaDdl(str(warehouse), NoAlterations())
+    return DeltaDdl(str(warehouse), NoAlterations(), layouts)
 
 
 class NoOrders:

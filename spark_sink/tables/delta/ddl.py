@@ -19,7 +19,16 @@ from spark_sink.events import quarantine
 from spark_sink.schema.column_types import delta_type, has_statistics
 from spark_sink.schema.engine_choice import FUSED_FEATURES
 from spark_sink.schema.evolution import TableColumn, TableShape
-from spark_sink.schema.table_spec import Mode
+from spark_sink.schema.layout import (
+    NO_LAYOUT,
+    NO_LAYOUTS,
+    Feature,
+    FileLayout,
+    FileLayouts,
+    check_layout,
+    layout_for,
+)
+from spark_sink.schema.table_spec import Format, Mode
 from spark_sink.spark.foreign_errors import reason
 from spark_sink.tables.delta.open_table import REMEMBERED, STATISTICS_PROPERTY, create, shape_of, types_of
 from spark_sink.tables.delta.tables import features_of
@@ -29,7 +38,7 @@ from spark_sink.tables.meta_columns import (
     POS,
 )
 from spark_sink.tables.protocols import DeltaAlterations
-from spark_sink.tables.table_properties import added_properties, missing_columns, shape_properties
+from spark_sink.tables.table_properties import added_properties, layout_property, missing_columns, shape_properties
 
 # The number of columns for which Delta keeps statistics by default. Statistics for more columns would enlarge the log
 # without a benefit.
@@ -52,19 +61,26 @@ class DeltaDdl:
 
     Args:
         by_spark: makes the changes that deltalake cannot make, or cannot make exactly.
+        layouts: the layout for new tables, keyed by table name or pattern.
     """
 
-    def __init__(self, warehouse: str, by_spark: DeltaAlterations) -> None:
+    def __init__(self, warehouse: str, by_spark: DeltaAlterations, layouts: FileLayouts = NO_LAYOUTS) -> None:
         self._warehouse = warehouse
         self._by_spark = by_spark
+        self._layouts = layouts
 
     def create(self, name: str, shape: TableShape) -> str:
         with _changing(name):
             present = spelled(self._warehouse, name, DeltaTable.is_deltatable)
             if present is not None:
                 return present
-            self._create(name, {**shape.types, **OWN_COLUMNS[shape.mode]}, table_properties(shape))
-            return name
+            layout = self._layout(name, shape)
+            columns, properties = {**shape.types, **OWN_COLUMNS[shape.mode]}, table_properties(shape, layout)
+            if not layout.needs_spark:
+                self._create(name, columns, properties, layout.parted_by)
+                return name
+        self._by_spark.create(name, columns, properties, layout)
+        return name
 
     def replace(self, name: str, shape: TableShape) -> str:
         with _changing(name):
@@ -74,19 +90,31 @@ class DeltaDdl:
             table = DeltaTable(location(self._warehouse, present))
             if shape_of(table).built == shape.built:
                 return present
-            columns, properties = {**shape.types, **OWN_COLUMNS[shape.mode]}, table_properties(shape)
-            if not features_of(table) - FUSED_FEATURES:
+            layout = self._layout(present, shape)
+            columns, properties = {**shape.types, **OWN_COLUMNS[shape.mode]}, table_properties(shape, layout)
+            if not features_of(table) - FUSED_FEATURES and not layout.needs_spark:
                 schema = Schema([_field(column, sql) for column, sql in columns.items()])
                 DeltaTable.create(
                     table.table_uri,
                     schema,
                     mode="overwrite",
+                    partition_by=layout.parted_by,
                     configuration=properties,
                     raise_if_key_not_exists=False,
                 )
                 return present
-        self._by_spark.replace(present, columns, properties)
+        self._by_spark.replace(present, columns, properties, layout)
         return present
+
+    def _layout(self, name: str, shape: TableShape) -> FileLayout:
+        """Return a new table's layout.
+
+        Raises:
+            Refused: a table of this shape cannot have the configured layout.
+        """
+        layout = layout_for(name, self._layouts) or FileLayout()
+        check_layout(layout, shape, Format.DELTA)
+        return layout
 
     def add_columns(self, name: str, columns: Sequence[TableColumn]) -> None:
         with _changing(name):
@@ -109,9 +137,11 @@ class DeltaDdl:
         with _changing(quarantine.NAME):
             self._create(quarantine.NAME, quarantine.COLUMNS, quarantine_properties())
 
-    def _create(self, name: str, columns: Mapping[str, str], properties: Mapping[str, str]) -> None:
+    def _create(
+        self, name: str, columns: Mapping[str, str], properties: Mapping[str, str], parted_by: Sequence[str] = ()
+    ) -> None:
         schema = Schema([_field(column, sql) for column, sql in columns.items()])
-        create(location(self._warehouse, name), schema, properties)
+        create(location(self._warehouse, name), schema, properties, parted_by)
 
     def _add_columns(self, name: str, columns: Sequence[TableColumn], attempts: int = _ATTEMPTS) -> bool:
         """Add the columns that the table lacks. Return False if Spark has to add them."""
@@ -161,22 +191,46 @@ def _type(sql: str) -> DataType:
     return PrimitiveType(delta_type(sql))
 
 
-# The sink looks up rows in its tables, and could not read them if the tables had deletion vectors.
+# A worker could not look up rows in a table with deletion vectors, unless Spark writes the table.
 _FIXED = {"delta.enableDeletionVectors": "false", **REMEMBERED}
 
 
-def table_properties(shape: TableShape) -> dict[str, str]:
+def table_properties(shape: TableShape, layout: FileLayout = NO_LAYOUT) -> dict[str, str]:
     """Return the properties for a new table: the table's description, and the list of columns with statistics."""
-    # The key comes first, because filters on it benefit from statistics.
-    by_use = sorted(shape.columns, key=lambda column: column.name not in shape.key)
-    useful = [c.name for c in by_use if has_statistics(c.type) and _PLAIN_NAME.fullmatch(c.name)]
-    if shape.mode == Mode.CHANGELOG:
-        useful.insert(0, POS)  # events are looked up by this column
     return {
         **shape_properties(shape),
-        STATISTICS_PROPERTY: ",".join(useful[:MAX_STATISTICS]) or next(iter(OWN_COLUMNS[shape.mode])),
+        STATISTICS_PROPERTY: statistics_columns(shape, layout),
         **_FIXED,
+        **feature_properties(layout),
+        **layout_property(layout),
     }
+
+
+def statistics_columns(shape: TableShape, layout: FileLayout) -> str:
+    """Return the columns that get statistics, as a property. A partition column has the same value in all rows of a
+    file, and Spark rejects it in this list.
+    """
+    # Filters on the key and on clustered columns benefit from statistics, so these columns come first.
+    first = {*shape.key, *layout.cluster}
+    by_use = sorted(shape.columns, key=lambda column: column.name not in first)
+    fit = [c.name for c in by_use if has_statistics(c.type) and _PLAIN_NAME.fullmatch(c.name)]
+    useful = [name for name in fit if name not in layout.parted_by]
+    if shape.mode == Mode.CHANGELOG:
+        useful.insert(0, POS)  # events are looked up by this column
+    return ",".join(useful[:MAX_STATISTICS]) or next(iter(OWN_COLUMNS[shape.mode]))
+
+
+# The property that enables each feature.
+_ENABLES: Mapping[Feature, tuple[str, str]] = {
+    Feature.CHANGE_DATA_FEED: ("delta.enableChangeDataFeed", "true"),
+    Feature.COLUMN_MAPPING: ("delta.columnMapping.mode", "name"),
+    Feature.DELETION_VECTORS: ("delta.enableDeletionVectors", "true"),
+}
+
+
+def feature_properties(layout: FileLayout) -> dict[str, str]:
+    """Return the properties that enable a layout's features."""
+    return dict(_ENABLES[feature] for feature in layout.features)
 
 
 def quarantine_properties() -> dict[str, str]:

@@ -18,7 +18,8 @@ from spark_sink.schema.engine_choice import FUSED_FEATURES
 from spark_sink.tables.delta.open_table import REMEMBERED_PROPERTY
 from spark_sink.tables.delta.tables import features_of
 from spark_sink.tables.locations import location
-from spark_sink.tables.maintenance import Compacted, MaintenanceError, TableFiles
+from spark_sink.tables.maintenance import Compacted, MaintenanceError, TableFiles, target_of
+from spark_sink.tables.table_properties import layout_from
 
 # https://github.com/delta-io/delta/blob/master/PROTOCOL.md#last-checkpoint-file
 _LAST_CHECKPOINT = "_delta_log/_last_checkpoint"
@@ -47,13 +48,18 @@ class DeltaMaintenance:
                 table = self._open(name)
             except TableNotFoundError:
                 return None
-            sizes = pa.table(table.get_add_actions()).column("size_bytes").to_pylist()
+            actions = pa.table(table.get_add_actions())
+            sizes = actions.column("size_bytes").to_pylist()
+            parted = table.metadata().partition_columns
+            partitions = [str(values) for values in actions.column("partition").to_pylist()] if parted else ()
             version = table.version()
             foreign = tuple(sorted(features_of(table) - FUSED_FEATURES))
             remembered = _days(table.metadata().configuration.get(REMEMBERED_PROPERTY))
             created_ms = table.metadata().created_time
             created = None if created_ms is None else created_ms / 1000
-            return TableFiles(version, sizes, version - _checkpointed(table), remembered, foreign, created=created)
+            target = target_of(layout_from(table.metadata().configuration))
+            unsaved = version - _checkpointed(table)
+            return TableFiles(version, sizes, unsaved, remembered, foreign, partitions, created, target)
 
     def compact(self, name: str, target_bytes: int) -> Compacted:
         with maintaining(name):

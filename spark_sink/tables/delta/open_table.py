@@ -76,7 +76,7 @@ class DeltaOpened:
         return all(one.get("operation") != _RESTORE for one in self._table.history(newer))
 
 
-def create(path: str, schema: Schema | pa.Schema, properties: Mapping[str, str]) -> None:
+def create(path: str, schema: Schema | pa.Schema, properties: Mapping[str, str], parted_by: Sequence[str] = ()) -> None:
     """Create a table, unless it exists. The commit must become version 0.
 
     If another commit came first, deltalake would retry and create a new table over the existing table, with a new id
@@ -89,6 +89,7 @@ def create(path: str, schema: Schema | pa.Schema, properties: Mapping[str, str])
             path,
             schema,
             mode="ignore",
+            partition_by=list(parted_by),
             configuration=properties,
             raise_if_key_not_exists=False,
             commit_properties=once,

@@ -12,9 +12,10 @@ from pyspark.sql.functions import col
 
 from spark_sink.schema.column_types import has_statistics
 from spark_sink.schema.evolution import TableColumn
+from spark_sink.schema.layout import FileLayout
 from spark_sink.tables.delta.open_table import STATISTICS_PROPERTY, shape_of, types_of
 from spark_sink.tables.locations import location
-from spark_sink.tables.meta_columns import OWN_COLUMNS
+from spark_sink.tables.meta_columns import OWN_COLUMNS, POS
 from spark_sink.tables.spark_sql import listed, literal
 from spark_sink.tables.table_properties import IDENTITY, MODE_PROPERTY, added_properties
 
@@ -27,7 +28,6 @@ class SparkDdl:
         self._warehouse = warehouse
 
     def add_columns(self, name: str, columns: Sequence[TableColumn]) -> None:
-        declared = ", ".join(f"`{column.name}` {column.type}" for column in columns)
         table = DeltaTable(location(self._warehouse, name))
         properties = added_properties(table.metadata().configuration, types_of(table), columns)
         if any(column.type == "timestamp_ntz" for column in columns):
@@ -35,23 +35,35 @@ class SparkDdl:
             properties["delta.feature.timestampNtz"] = "supported"
         if properties:
             self._spark.sql(f"ALTER TABLE {self._quoted(name)} SET TBLPROPERTIES ({listed(properties)})")
-        self._spark.sql(f"ALTER TABLE {self._quoted(name)} ADD COLUMNS ({declared})")
+        added = declared({column.name: column.type for column in columns})
+        self._spark.sql(f"ALTER TABLE {self._quoted(name)} ADD COLUMNS ({added})")
 
-    def replace(self, name: str, columns: Mapping[str, str], properties: Mapping[str, str]) -> None:
+    def create(self, name: str, columns: Mapping[str, str], properties: Mapping[str, str], layout: FileLayout) -> None:
+        self._spark.sql(
+            f"CREATE TABLE IF NOT EXISTS {self._quoted(name)} ({declared(columns)}) USING delta "
+            f"{_placed(layout)}TBLPROPERTIES ({listed(properties)})"
+        )
+
+    def replace(self, name: str, columns: Mapping[str, str], properties: Mapping[str, str], layout: FileLayout) -> None:
         # Spark cannot replace a table that is addressed by its path, because CREATE OR REPLACE finds different
         # properties and fails. The new properties are set last. Until then, the table counts as the old table, and a
         # repeated call replaces it again.
         path = location(self._warehouse, name)
         before = DeltaTable(path).metadata().configuration
-        declared = ", ".join(f"`{column}` {sql}" for column, sql in columns.items())
-        empty = self._spark.createDataFrame([], declared)
-        empty.write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(path)
+        if layout.partition:
+            # Spark rejects partition columns that have statistics.
+            self.set_properties(name, {STATISTICS_PROPERTY: POS})
+        empty = self._spark.createDataFrame([], declared(columns))
+        writer = empty.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
+        writer.partitionBy(*layout.parted_by).save(path)
         old = [property for property in before if property.startswith("cdc.") and property not in IDENTITY]
         if MODE_PROPERTY not in properties:
             old.append(MODE_PROPERTY)
         if old:
             names = ", ".join(map(literal, old))
             self._spark.sql(f"ALTER TABLE {self._quoted(name)} UNSET TBLPROPERTIES IF EXISTS ({names})")
+        if layout.cluster:
+            self._spark.sql(f"ALTER TABLE {self._quoted(name)} {_placed(layout)}")
         self._spark.sql(f"ALTER TABLE {self._quoted(name)} SET TBLPROPERTIES ({listed(properties)})")
 
     def widen(self, name: str, columns: Sequence[TableColumn], *, rewrites: bool = False) -> None:
@@ -96,6 +108,17 @@ class SparkDdl:
 
     def _quoted(self, name: str) -> str:
         return quoted(location(self._warehouse, name))
+
+
+def declared(columns: Mapping[str, str]) -> str:
+    """Return the columns, with their Spark SQL types, as SQL declares them."""
+    return ", ".join(f"`{column}` {sql}" for column, sql in columns.items())
+
+
+def _placed(layout: FileLayout) -> str:
+    """Return the clause that partitions or clusters a table."""
+    named = ", ".join(f"`{column}`" for column in (*layout.parted_by, *layout.cluster))
+    return f"{'CLUSTER BY' if layout.cluster else 'PARTITIONED BY'} ({named}) " if named else ""
 
 
 def quoted(path: str) -> str:

@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from pyspark.sql import SparkSession
 
+from spark_sink.errors import Reason, Refused
 from spark_sink.schema.evolution import TableColumn, TableShape
-from spark_sink.schema.table_spec import SOURCE, Mode, match_rule
+from spark_sink.schema.layout import (
+    NO_LAYOUT,
+    NO_LAYOUTS,
+    FileLayout,
+    FileLayouts,
+    Partition,
+    SortKey,
+    Transform,
+    WriteMode,
+    check_layout,
+    layout_for,
+)
+from spark_sink.schema.table_spec import SOURCE, Format, Mode, match_rule
 from spark_sink.spark.session import sibling
 from spark_sink.tables.iceberg.catalog_traits import CatalogTraits
 from spark_sink.tables.iceberg.catalogs import TableCatalog, in_sql, quoted
 from spark_sink.tables.iceberg.open_table import shape_of, types_of
+from spark_sink.tables.iceberg.spark_catalog import java_table
 from spark_sink.tables.meta_columns import OWN_COLUMNS, POS
 from spark_sink.tables.reach import BOUNDED
 from spark_sink.tables.spark_sql import listed, literal
@@ -19,18 +34,19 @@ from spark_sink.tables.table_properties import (
     IDENTITY,
     MODE_PROPERTY,
     added_properties,
+    layout_property,
     missing_columns,
     shape_properties,
 )
 
-# Row changes are stored separately from the data files, as deletion vectors in format version 3, and as position delete
-# files in version 2. Every commit writes a metadata file, and only the newest metadata files are kept.
+# Every commit writes a metadata file, and only the newest metadata files are kept.
 _FIXED = {
-    **{f"write.{statement}.mode": "merge-on-read" for statement in ("delete", "update", "merge")},
     "write.metadata.delete-after-commit.enabled": "true",
     "write.metadata.previous-versions-max": "20",
 }
 
+
+_FILE_SIZE = "write.target-file-size-bytes"
 
 # Events are looked up by position. All positions start with the same characters, so the statistics must keep the whole
 # text.
@@ -46,14 +62,16 @@ class IcebergDdl:
         catalog: TableCatalog,
         traits: Callable[[], CatalogTraits],
         buckets: Mapping[str, int],
+        layouts: FileLayouts = NO_LAYOUTS,
     ) -> None:
         """`traits` returns the catalog's traits, which are known when the first table is created. `buckets` has the
-        number of buckets for new tables, keyed by table name or pattern.
+        number of buckets for new tables, and `layouts` their layouts, keyed by table name or pattern.
         """
         self._traits = traits
         self._spark = sibling(spark, catalog.spark)
         self._catalog = catalog
         self._buckets = buckets
+        self._layouts = layouts
 
     def create(self, name: str, shape: TableShape) -> str:
         present = self._catalog.spelled(name)
@@ -72,23 +90,43 @@ class IcebergDdl:
         if shape_of(table.metadata).built != shape.built:
             # Iceberg keeps properties that the new table does not have. Properties that describe the old rows must not
             # apply to the new table.
-            old = [name for name in table.metadata.properties if name.startswith("cdc.") and name not in IDENTITY]
+            self._check_format_version(table.metadata.format_version, present)
+            properties = table.metadata.properties
+            described = [name for name in properties if name.startswith("cdc.") and name not in IDENTITY]
+            old = [*described, *({_FILE_SIZE} & properties.keys())]
             if old:
                 names = ", ".join(map(literal, old))
                 self._spark.sql(f"ALTER TABLE {quoted(self._catalog, present)} UNSET TBLPROPERTIES IF EXISTS ({names})")
             self._create("CREATE OR REPLACE TABLE", present, shape)
         return present
 
+    def _check_format_version(self, stored: int, name: str) -> None:
+        """Make sure that a table need not return to an older format version, which Iceberg does not support.
+
+        Raises:
+            Refused: the configured layout has an older format version than the table.
+        """
+        layout = layout_for(name, self._layouts)
+        if layout is not None and stored > (layout.format_version or stored):
+            raise Refused(
+                Reason.TABLE_REFUSED,
+                f"the table has format version {stored}, and Iceberg cannot change it back to {layout.format_version}. "
+                "Give the table another name in tables.rename and rebuild it under that name",
+            )
+
     def _create(self, statement: str, name: str, shape: TableShape) -> None:
         declared = _declared({**shape.types, **OWN_COLUMNS[shape.mode]}.items())
-        properties = creation_properties(shape, self._traits().format_version)
-        buckets = match_rule(name, self._buckets)
-        column = bucket_column(shape)
-        parted = f"PARTITIONED BY (bucket({buckets}, `{column}`)) " if buckets is not None and column else ""
+        layout = layout_for(name, self._layouts) or FileLayout()
+        check_layout(layout, shape, Format.ICEBERG)
+        properties = creation_properties(shape, self._traits().format_version, layout)
+        parts = ", ".join(map(_in_sql, partition_of(name, shape, layout, self._buckets)))
+        parted = f"PARTITIONED BY ({parts}) " if parts else ""
         self._spark.sql(
             f"{statement} {quoted(self._catalog, name)} ({declared}) USING iceberg {parted}"
             f"TBLPROPERTIES ({listed(properties)})"
         )
+        if layout.sort:
+            sort_by(self._spark, java_table(self._spark, self._catalog, name), layout.sort)
 
     def add_columns(self, name: str, columns: Sequence[TableColumn]) -> None:
         table = self._catalog.load(name)
@@ -112,18 +150,71 @@ class IcebergDdl:
         self._spark.sql(f"ALTER TABLE {quoted(self._catalog, name)} SET TBLPROPERTIES ({listed(properties)})")
 
 
-def creation_properties(shape: TableShape, format_version: int) -> dict[str, str]:
-    """Return the properties that a new table gets."""
+def creation_properties(shape: TableShape, format_version: int, layout: FileLayout = NO_LAYOUT) -> dict[str, str]:
+    """Return the properties that a new table gets.
+
+    Args:
+        format_version: the newest format version that the catalog supports.
+
+    Raises:
+        Refused: the layout requests a newer format version.
+    """
     properties = {
         **shape_properties(shape),
         **_FIXED,
-        "format-version": str(format_version),
+        **write_properties(layout, format_version),
+        **layout_property(layout),
         **(_OF_CHANGELOGS if shape.mode == Mode.CHANGELOG else {}),
     }
     if shape.built:
         # A mirror usually has no such property, but the old table may have had one.
         properties[MODE_PROPERTY] = shape.mode.value
     return properties
+
+
+def write_properties(layout: FileLayout, format_version: int) -> dict[str, str]:
+    """Return the properties that tell writers how to write files; see `creation_properties`."""
+    wanted, mode = layout.format_version or format_version, layout.write_mode or WriteMode.MERGE_ON_READ
+    if wanted > format_version:
+        raise Refused(
+            Reason.TABLE_REFUSED,
+            f"tables.layout requests format_version {wanted}, but the catalog only supports {format_version}",
+        )
+    size = {} if layout.file_megabytes is None else {_FILE_SIZE: str(layout.file_megabytes << 20)}
+    return {
+        **{f"write.{statement}.mode": mode.value for statement in ("delete", "update", "merge")},
+        "format-version": str(wanted),
+        **size,
+    }
+
+
+def partition_of(name: str, shape: TableShape, layout: FileLayout, buckets: Mapping[str, int]) -> Sequence[Partition]:
+    """Return a table's partitioning: that of its layout, or else the buckets that `tables.buckets` sets."""
+    count, column = match_rule(name, buckets), bucket_column(shape)
+    if layout.partition or count is None or column is None:
+        return layout.partition
+    return [Partition(Transform.BUCKET, column, count)]
+
+
+def sort_by(session: SparkSession, table: Any, orders: Iterable[SortKey]) -> None:
+    """Set the order in which writers sort the rows in each file. NULL comes last."""
+    iceberg: Any = session._jvm.org.apache.iceberg  # type: ignore[union-attr]
+    change, last = table.replaceSortOrder(), iceberg.NullOrder.NULLS_LAST
+    for order in orders:
+        column = iceberg.expressions.Expressions.ref(order.column)
+        change = change.desc(column, last) if order.descending else change.asc(column, last)
+    change.commit()
+
+
+def _in_sql(part: Partition) -> str:
+    column = f"`{part.column}`"
+    match part.transform:
+        case Transform.IDENTITY:
+            return column
+        case Transform.BUCKET:
+            return f"bucket({part.buckets}, {column})"
+        case _:
+            return f"{part.transform}s({column})"
 
 
 def bucket_column(shape: TableShape) -> str | None:

@@ -24,13 +24,13 @@ from spark_sink.tables.iceberg.catalogs import TableCatalog
 from spark_sink.tables.iceberg.open_table import (
     MARKERS_PROPERTY,
     ancestors,
-    buckets_of,
     copy_of_markers,
     markers_of,
     version_of,
 )
 from spark_sink.tables.iceberg.spark_catalog import java_table
-from spark_sink.tables.maintenance import Compacted, MaintenanceError, TableFiles
+from spark_sink.tables.maintenance import Compacted, MaintenanceError, TableFiles, target_of
+from spark_sink.tables.table_properties import layout_from
 
 _DAY_MS = 86_400_000
 
@@ -55,12 +55,14 @@ class IcebergMaintenance:
             table = self._catalog.load(name)
             if table is None:
                 return None
-            sizes = [task.file.file_size_in_bytes for task in table.scan().plan_files()]
+            files = [task.file for task in table.scan().plan_files()]
+            sizes = [file.file_size_in_bytes for file in files]
+            partitions = [str(file.partition) for file in files] if table.spec().fields else ()
             # The metadata contains everything, and lists a removed file as long as its snapshot exists.
-            version, parts = version_of(table.metadata), buckets_of(table.metadata)
+            version, target = version_of(table.metadata), target_of(layout_from(table.metadata.properties))
             snapshots = [snapshot.timestamp_ms for snapshot in table.metadata.snapshots]
             created = min(snapshots) / 1000 if snapshots else None
-            return TableFiles(version, sizes, unsaved=0, remembered_days=math.inf, parts=parts, created=created)
+            return TableFiles(version, sizes, 0, math.inf, (), partitions, created, target)
 
     def compact(self, name: str, target_bytes: int) -> Compacted:
         with _maintaining(name):

@@ -20,6 +20,7 @@ BY_NAME = {
     "shared": [str(ORDERS)],
     "formats": "iceberg",
     "buckets": 4,
+    "layout": {"partition": ["day"]},
     "engines": "spark",
 }
 NAMED = ["shop_sales.orders", "SHOP_sales.Orders", "shop_*"]

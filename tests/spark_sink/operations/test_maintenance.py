@@ -11,8 +11,8 @@ from deltalake import DeltaTable
 from spark_sink.config.maintenance_rules import MaintenanceRules
 from spark_sink.control_tables.cut import fold
 from spark_sink.control_tables.maintenance import StepDone
-from spark_sink.operations.maintenance import OWN_TABLES, TARGETS, UNSAVED, DueStep, Step, due
-from spark_sink.tables.maintenance import TableFiles
+from spark_sink.operations.maintenance import FIRST_TARGET, OWN_TABLES, UNSAVED, DueStep, Step, due
+from spark_sink.tables.maintenance import DEFAULT_TARGET, TableFiles
 from tests.spark_sink.changes import change, schema_of
 from tests.spark_sink.lake import Lake
 
@@ -30,9 +30,9 @@ def _steps(sizes: list[int], *, unsaved: int = 0, remembered: float = 30, vacuum
     ("sizes", "target"),
     [
         ([1] * 3, None),
-        ([1] * 4, TARGETS[0]),
-        ([2 * MEBIBYTE] * 3 + [1] * 3, TARGETS[1]),
-        ([15 * MEBIBYTE] * 4, TARGETS[1]),
+        ([1] * 4, FIRST_TARGET),
+        ([2 * MEBIBYTE] * 3 + [1] * 3, DEFAULT_TARGET),
+        ([15 * MEBIBYTE] * 4, DEFAULT_TARGET),
         ([16 * MEBIBYTE] * 40 + [1] * 3, None),
     ],
     ids=["few", "small", "small and middle", "middle", "large"],
@@ -43,6 +43,21 @@ def test_what_is_compacted(sizes: list[int], target: int | None) -> None:
     """
     found = due(TableFiles(9, sizes, 0, 30), RULES, 0.0, now=0.0)
     assert [target] * (target is not None) == [one.target_bytes for one in found]
+
+
+def test_the_target_of_a_table() -> None:
+    """A table with a smaller target merges only files that are smaller than an eighth of it."""
+    files = TableFiles(9, [MEBIBYTE] * 4, 0, 30, target_bytes=8 * MEBIBYTE)
+    assert [] == due(files, RULES, 0.0, now=0.0)
+    (found,) = due(files._replace(sizes=[MEBIBYTE - 1] * 4), RULES, 0.0, now=0.0)
+    assert 8 * MEBIBYTE == found.target_bytes
+
+
+def test_files_of_several_partitions() -> None:
+    """Files are merged within their partition, so one partition must have enough small files."""
+    files = TableFiles(9, [1] * 5, 0, 30, partitions=["a", "b", "a", "b", "a"])
+    assert [] == due(files, RULES, 0.0, now=0.0)
+    assert 1 == len(due(files._replace(partitions=["a", "b", "a", "a", "a"]), RULES, 0.0, now=0.0))
 
 
 def test_what_is_due() -> None:

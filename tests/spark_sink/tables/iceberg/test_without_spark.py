@@ -326,7 +326,7 @@ class TestFiles:
         files = FormatMaintenance(lake.tables, None)
         found = files.files(NAME)
         assert found is not None
-        assert (3, 1, 0) == (len(found.sizes), found.parts, found.unsaved)
+        assert (3, (), 0) == (len(found.sizes), found.partitions, found.unsaved)
         assert (_opened(lake).version, metadata.snapshots[0].timestamp_ms / 1000) == (found.version, found.created)
         assert files.files("no.such_table") is None
 

@@ -1,0 +1,258 @@
+"""Layouts of table files (`tables.layout`), and the rules that a table must meet to get a layout."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from spark_sink.errors import Reason, Refused
+from spark_sink.schema.column_types import has_statistics
+from spark_sink.schema.evolution import TableShape
+from spark_sink.schema.table_spec import SOURCE, Format, Mode, match_rule
+
+
+class WriteMode(StrEnum):
+    """The place where Iceberg stores changes to existing rows: next to the data files, or in new data files."""
+
+    MERGE_ON_READ = "merge-on-read"
+    COPY_ON_WRITE = "copy-on-write"
+
+
+class Feature(StrEnum):
+    """The Delta Lake features that a layout can enable."""
+
+    CHANGE_DATA_FEED = "change_data_feed"
+    COLUMN_MAPPING = "column_mapping"
+    DELETION_VECTORS = "deletion_vectors"
+
+
+class Transform(StrEnum):
+    """The value of a column by which rows are partitioned."""
+
+    IDENTITY = "identity"
+    BUCKET = "bucket"
+    DAY = "day"
+    MONTH = "month"
+
+
+# deltalake writes tables with this feature. Spark writes tables with any other.
+_OF_DELTALAKE = frozenset({Feature.CHANGE_DATA_FEED})
+
+_NUMBERS = frozenset({"tinyint", "smallint", "int", "bigint"})
+
+# The column types that each transform accepts. Delta Lake's partition values are text: an empty text would be read as
+# NULL, and deltalake writes negative decimals incorrectly.
+_ACCEPTS: Mapping[Format, Mapping[Transform, frozenset[str]]] = {
+    Format.DELTA: {Transform.IDENTITY: _NUMBERS | {"date", "boolean"}},
+    Format.ICEBERG: {
+        Transform.IDENTITY: _NUMBERS | {"date", "boolean", "string"},
+        Transform.BUCKET: _NUMBERS | {"string"},
+        Transform.DAY: frozenset({"date", "timestamp", "timestamp_ntz"}),
+        Transform.MONTH: frozenset({"date", "timestamp", "timestamp_ntz"}),
+    },
+}
+
+_MAX_BUCKETS = 4096
+
+_BUCKET = re.compile(r"bucket\((\d+), *([^()]+)\)")
+_TIME = re.compile(r"(day|month)\(([^()]+)\)")
+_COLUMN = re.compile(r"[^()]+")
+
+
+class Partition(NamedTuple):
+    """One part of a table's partitioning. `buckets` is the number of buckets, or 0 without buckets."""
+
+    transform: Transform
+    column: str
+    buckets: int = 0
+
+    @classmethod
+    def parse(cls, text: str) -> Partition:
+        """Parse `column`, `day(column)`, `month(column)` or `bucket(16, column)`.
+
+        Raises:
+            ValueError: the text has another format.
+        """
+        if found := _BUCKET.fullmatch(text):
+            if not 2 <= int(found[1]) <= _MAX_BUCKETS:
+                raise ValueError(f"{text!r} has {found[1]} buckets, but the number must be 2 to {_MAX_BUCKETS}")
+            return cls(Transform.BUCKET, found[2], int(found[1]))
+        if found := _TIME.fullmatch(text):
+            return cls(Transform(found[1]), found[2])
+        if _COLUMN.fullmatch(text):
+            return cls(Transform.IDENTITY, text)
+        raise ValueError(
+            f"{text!r} is not a partition; write a column, day(column), month(column) or bucket(NUMBER, column)"
+        )
+
+    def __str__(self) -> str:
+        if self.transform is Transform.IDENTITY:
+            return self.column
+        return f"{self.transform}({f'{self.buckets}, ' if self.buckets else ''}{self.column})"
+
+
+class SortKey(NamedTuple):
+    """A column by which the rows within files are sorted."""
+
+    column: str
+    descending: bool = False
+
+    @classmethod
+    def parse(cls, text: str) -> SortKey:
+        """Parse `column` or `column desc`."""
+        column, _, direction = text.rpartition(" ")
+        return cls(column, True) if column and direction.lower() == "desc" else cls(text)
+
+    def __str__(self) -> str:
+        return f"{self.column} desc" if self.descending else self.column
+
+
+@dataclass(frozen=True)
+class FileLayout:
+    """A table's layout. Whatever is not set is as in a table without a layout.
+
+    Args:
+        cluster: the columns of Delta's liquid clustering.
+        file_megabytes: the size of the largest files to which maintenance merges smaller ones.
+    """
+
+    partition: tuple[Partition, ...] = ()
+    sort: tuple[SortKey, ...] = ()
+    cluster: tuple[str, ...] = ()
+    format_version: int | None = None
+    write_mode: WriteMode | None = None
+    features: tuple[Feature, ...] = ()
+    file_megabytes: int | None = None
+
+    @property
+    def parted_by(self) -> list[str]:
+        """The columns whose values determine a row's partition."""
+        return [part.column for part in self.partition]
+
+    @property
+    def needs_spark(self) -> bool:
+        """Return whether Spark writes Delta tables with this layout, because deltalake lacks a feature."""
+        return bool(self._lacking)
+
+    @property
+    def _lacking(self) -> list[str]:
+        return [*(name for name in self.features if name not in _OF_DELTALAKE), *["cluster"] * bool(self.cluster)]
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> FileLayout:
+        """Return the layout with these settings; the reverse of `settings`.
+
+        Raises:
+            ValueError: a setting has a wrong format.
+        """
+        return cls(
+            tuple(map(Partition.parse, settings.get("partition", ()))),
+            tuple(map(SortKey.parse, settings.get("sort", ()))),
+            tuple(settings.get("cluster", ())),
+            settings.get("format_version"),
+            WriteMode(settings["write_mode"]) if settings.get("write_mode") else None,
+            tuple(sorted(set(map(Feature, settings.get("features", ()))))),
+            settings.get("file_megabytes"),
+        )
+
+    def settings(self) -> dict[str, str | int | list[str]]:
+        """Return what is set, as in the configuration."""
+        found = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {
+            name: [str(one) for one in value] if isinstance(value, tuple) else value
+            for name, value in found.items()
+            if value not in ((), None)
+        }
+
+
+NO_LAYOUT = FileLayout()
+
+# Keyed by table name or pattern.
+FileLayouts = Mapping[str, FileLayout]
+
+NO_LAYOUTS: FileLayouts = MappingProxyType({})
+
+_ONLY: Mapping[Format, Sequence[str]] = {
+    Format.DELTA: ("cluster", "features"),
+    Format.ICEBERG: ("sort", "format_version", "write_mode"),
+}
+
+
+def layout_for(name: str, layouts: FileLayouts) -> FileLayout | None:
+    """Return the configured layout for a table, or None if the configuration has none."""
+    return match_rule(name, layouts)
+
+
+def contradiction(layout: FileLayout) -> str | None:
+    """Return why no table can have this layout, or None."""
+    of = {format: [name for name in names if getattr(layout, name)] for format, names in _ONLY.items()}
+    if all(of.values()):
+        names = ", ".join(name for some in of.values() for name in some)
+        return f"no table has all of {names}: {_listed(_ONLY[Format.DELTA])} are for Delta tables, and the others not"
+    if layout.cluster and layout.partition:
+        return "partition and cluster: a Delta table is either partitioned or clustered"
+    columns = [layout.parted_by, list(layout.cluster), [one.column for one in layout.sort]]
+    twice = [name for names in columns for name in dict.fromkeys(names) if names.count(name) > 1]
+    return f"{twice[0]} is named twice" if twice else None
+
+
+def check_layout(layout: FileLayout, shape: TableShape, format: Format) -> None:
+    """Make sure that a table can have this layout.
+
+    Raises:
+        Refused: it cannot; the message lists all reasons.
+    """
+    if found := list(_objections(layout, shape, format)):
+        raise Refused(Reason.TABLE_REFUSED, f"tables.layout cannot be applied: {'; '.join(found)}")
+
+
+def _objections(layout: FileLayout, shape: TableShape, format: Format) -> Iterator[str]:
+    for other, names in _ONLY.items():
+        wrong = [name for name in names if getattr(layout, name)]
+        if other is not format and wrong:
+            yield f"{_listed(wrong)} can only be set for {other} tables, but this is a table with format {format}"
+    sorted_by = [order.column for order in layout.sort]
+    missing = [name for name in (*layout.parted_by, *layout.cluster, *sorted_by) if name not in shape.types]
+    if missing:
+        yield f"the table has no column {_listed(missing)}; its columns are {_listed(sorted(shape.types))}"
+    yield from _partition_objections(layout, shape, format)
+    unknown = [name for name in layout.cluster if name in shape.types and not has_statistics(shape.types[name])]
+    for name in unknown:
+        yield f"cluster: {name} has the type {shape.types[name]}, for which the table has no statistics"
+    if layout.needs_spark and shape.mode is not Mode.MIRROR and format is Format.DELTA:
+        yield f"deltalake writes tables with mode {shape.mode}, and does not support {_listed(layout._lacking)}"
+
+
+def _partition_objections(layout: FileLayout, shape: TableShape, format: Format) -> Iterator[str]:
+    accepts = _ACCEPTS[format]
+    for part in layout.partition:
+        if part.transform not in accepts:
+            allowed = _listed(sorted(accepts))
+            yield f"partition {part}: tables with format {format} have no {part.transform} partitions, only {allowed}"
+        elif part.column in shape.types and shape.types[part.column] not in accepts[part.transform]:
+            allowed = _listed(sorted(accepts[part.transform]))
+            yield (
+                f"partition {part}: {part.column} has the type {shape.types[part.column]}, but {part.transform} "
+                f"partitions of tables with format {format} need one of {allowed}"
+            )
+    if format is Format.DELTA and shape.types and not shape.types.keys() - set(layout.parted_by) - {SOURCE}:
+        yield "a Delta table needs a column that is not a partition column"
+
+
+def differences(stored: FileLayout, wanted: FileLayout) -> list[str]:
+    """Return the settings in which two layouts differ, each with both values."""
+    before, after = stored.settings(), wanted.settings()
+    names = [field.name for field in fields(FileLayout) if before.get(field.name) != after.get(field.name)]
+    return [f"{name}: {_value(before.get(name))}, configured: {_value(after.get(name))}" for name in names]
+
+
+def _value(value: str | int | list[str] | None) -> str:
+    return _listed(value) if isinstance(value, list) else "not set" if value is None else str(value)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names)
