@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from functools import partial
 
 import structlog
@@ -10,7 +11,7 @@ from cdc_core.kafka_settings import librdkafka_options
 from cdc_core.otlp import reports
 from spark_sink import probes, signals
 from spark_sink.apply.driver import Applier
-from spark_sink.apply.existing_tables import check_tables
+from spark_sink.apply.existing_tables import check_tables, other_layouts
 from spark_sink.apply.spark_runner import SparkRunner
 from spark_sink.config.settings import Settings
 from spark_sink.config.unmatched_patterns import unmatched_patterns
@@ -31,7 +32,14 @@ from spark_sink.schema.table_spec import Format
 from spark_sink.spark import session as spark_session
 from spark_sink.spark.checkpoint import check_progress, checkpoint_id, has_progress, offset_entry, progress
 from spark_sink.tables.delta.registration import SparkCatalog
-from spark_sink.tables.formats import FormatMaintenance, FormatTables, ask_catalog, spark_ddl, spark_writer
+from spark_sink.tables.formats import (
+    FormatMaintenance,
+    FormatRelayout,
+    FormatTables,
+    ask_catalog,
+    spark_ddl,
+    spark_writer,
+)
 
 log = structlog.get_logger()
 
@@ -51,7 +59,11 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
     catalog = settings.iceberg_catalog
     # A pending rebuild makes these tables match the configuration.
     written -= RequestTable(settings.tables.warehouse, settings.pipeline).open_targets("rebuild")
-    check_tables(written, FormatTables(settings.tables.warehouse, formats=rules.formats, catalog=catalog), rules)
+    existing = FormatTables(settings.tables.warehouse, formats=rules.formats, catalog=catalog, layouts=rules.layouts)
+    check_tables(written, existing, rules)
+    for name, found in other_layouts(written, existing).items():
+        then = f"spark-sink relayout {shlex.quote(name)}"
+        log.warning("table does not have its configured layout", table=name, differences=found, then=then)
     schemas = SchemaReader(librdkafka_options(settings.kafka), settings.input.schemas)
     schemas.reach()
     schemas.refresh()
@@ -107,8 +119,8 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
             )
             registration = Registration(known, control.batches, metrics)
         topic_range = TopicRange(spark, settings, lambda: schemas.begins(topic))
-        limit = settings.batches.max_offsets
-        actions = Actions(apply, tables, control, metrics, limit, maintenance, registration, topic_range)
+        limit, layouts = settings.batches.max_offsets, FormatRelayout(spark, tables)
+        actions = Actions(apply, tables, control, metrics, limit, maintenance, registration, topic_range, layouts)
         actions.park_changed()
         requests = Requests(control.requests, actions.by_name())
         job = Job(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Protocol
 
 from spark_sink.config.table_rules import TableRules
@@ -69,6 +70,28 @@ def check_tables(names: Iterable[str], tables: Shapes, rules: TableRules) -> Non
         mistakes = [said for said in pool.map(mistake, sorted(names)) if said is not None]
     if mistakes:
         raise ConfigError("\n  ".join(["some tables do not match the configuration:", *mistakes]))
+
+
+class LaidOut(Protocol):
+    """Tables whose layouts can be compared with the configuration."""
+
+    def layout_differences(self, name: str) -> list[str]:
+        """Return the settings in which an existing table differs from its configured layout."""
+
+
+def other_layouts(names: Iterable[str], tables: LaidOut) -> dict[str, list[str]]:
+    """Return the tables that differ from their configured layouts, with the differences. Skip tables that cannot be
+    read, because their next events park them.
+    """
+
+    def look(name: str) -> list[str]:
+        with suppress(Exception):
+            return tables.layout_differences(name)
+        return []
+
+    ordered = sorted(names)
+    with ThreadPoolExecutor(_THREADS) as pool:
+        return {name: found for name, found in zip(ordered, pool.map(look, ordered), strict=True) if found}
 
 
 def check_state(name: str, table: OpenTable | None, seen: LastSeen | None) -> None:

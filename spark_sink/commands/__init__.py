@@ -29,13 +29,15 @@ _COMMANDS = {
     "discard": "Discard the events of a parked TABLE that tables.exclude now excludes.",
     "park": "Park TABLE, so that its events are stored instead of applied until it is resumed.",
     "rebuild": "Rebuild TABLE from the canonical topic into a new, empty table, and resume it.",
+    "relayout": "Rewrite TABLE in the layout that tables.layout configures.",
     "adopt": "Assign TABLE to another source table, whose rows replace existing rows with the same key.",
     "sweep": "Delete the rows of TABLE that were missing from a reload.",
     "maintain": "Compact, checkpoint and vacuum TABLE, or all tables.",
     "register": "Register TABLE, or all tables, in the configured catalog.",
 }
 _MODULES = {
-    **dict.fromkeys(("resume", "discard", "park", "rebuild", "adopt", "sweep", "maintain", "register"), "ask"),
+    **dict.fromkeys(("resume", "discard", "park", "rebuild", "relayout", "adopt", "sweep"), "ask"),
+    **dict.fromkeys(("maintain", "register"), "ask"),
     **dict.fromkeys(("status", "batches", "cut", "view", "quarantine"), "look"),
 }
 

@@ -61,6 +61,19 @@ def rebuild(config: Path, table: str, seconds: float | None) -> None:
 @click.command()
 @config_option
 @click.argument("table")
+@wait
+def relayout(config: Path, table: str, seconds: float | None) -> None:
+    """Rewrite TABLE in the layout that tables.layout configures.
+
+    Events that arrive during the rewrite are stored until it ends. Other tables are not affected. The rows do not
+    change.
+    """
+    _ask(config, "relayout", table, None, seconds)
+
+
+@click.command()
+@config_option
+@click.argument("table")
 @click.option(
     "--from", "source", required=True, help="Source table that will own the table, as source/db/schema/table."
 )

@@ -52,6 +52,8 @@ def _line(table: dict[str, Any]) -> str:
     if table["beside"]:
         added = ", ".join(f"{name} for {source}" for name, source in table["beside"].items())
         parts.append(f"columns added with a suffix: {added}")
+    if table["layout"]:
+        parts.append(f"not in its configured layout: {'; '.join(table['layout'])}")
     if table["quarantined"]:
         parts.append(f"in quarantine: {_counts(table['quarantined'])}")
     return "  ".join(parts)

@@ -191,7 +191,8 @@ class TablesSettings(_Section):
     )
     layout: dict[str, LayoutSettings] = Field(
         default_factory=dict,
-        description="Layout of the files of new tables, keyed by table name or pattern.",
+        description="Layout of the files of new tables, keyed by table name or pattern. `spark-sink relayout` applies "
+        "it to an existing table.",
     )
     iceberg_catalog: IcebergCatalog | None = Field(
         default=None, description="Catalog for Iceberg tables. If unset, Iceberg tables are folders in the warehouse."

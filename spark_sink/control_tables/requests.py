@@ -132,6 +132,8 @@ class Requests:
     actions: Mapping[str, Action]
     _seen: int = -1
     _open: list[Request] = field(default_factory=list)
+    # The last result of each open command.
+    _results: dict[str, str] = field(default_factory=dict)
 
     def run(self) -> bool:
         """Run one round over all open commands. Return whether some commands are still open."""
@@ -160,6 +162,9 @@ class Requests:
             log.error("command failed", **fields, error=why)
             self.control_table.answer(request, State.FAILED, error=why)
             return True
+        if not answer.ended and self._results.get(request.id) == answer.result:
+            return False  # the command waits for work that runs elsewhere
+        self._results[request.id] = answer.result
         log.info(
             "command executed" if answer.ended else "command continues after the next batch",
             **fields,

@@ -23,6 +23,7 @@ from spark_sink.metrics import Metrics
 from spark_sink.operations.maintenance import ALL_TABLES, OWN_TABLES, Maintenance
 from spark_sink.operations.rebuild import SLICE, RebuildTask, TopicAgain, apply_slice, slices, slices_done
 from spark_sink.operations.registration import Registration
+from spark_sink.operations.relayout import LayoutChanges, Relayout
 from spark_sink.operations.resume import resume
 from spark_sink.operations.sweep import sweep
 from spark_sink.table_report import Done, NeedsSpark, TableCounters, TableReport
@@ -37,6 +38,7 @@ class Actions:
     Args:
         limit: approximate number of parked events to replay before the next batch.
         topic: the topic from which tables are rebuilt.
+        layouts: changes the layouts of tables.
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class Actions:
         maintenance: Maintenance,
         registration: Registration | None = None,
         topic: TopicAgain[Any] | None = None,
+        layouts: LayoutChanges | None = None,
     ) -> None:
         self._registration = registration
         self._topic = topic
@@ -66,6 +69,10 @@ class Actions:
         self._replayed: Counter[str] = Counter()
         # Statements in the topic that make a rebuilt table differ from its source.
         self._unaccounted: Counter[str] = Counter()
+        self._relayout: Relayout | None = None
+        if layouts is not None:
+            self._relayout = Relayout(layouts, control, self._replay, self._changed)
+            maintenance.leave_out(self._relayout.rewriting)
 
     def by_name(self) -> Mapping[str, Action]:
         return {
@@ -73,6 +80,7 @@ class Actions:
             "resume": self.resume,
             "discard": self.discard,
             "rebuild": self.rebuild,
+            "relayout": self.relayout,
             "adopt": self.adopt,
             "sweep": self.sweep,
             "maintain": self.maintain,
@@ -245,6 +253,13 @@ class Actions:
         self._replayed.pop(target, None)
         self._changed()
         raise FatalError(f"it stays parked and is incomplete: {why}")
+
+    def relayout(self, target: str, argument: str | None) -> RequestAnswer:
+        """Rewrite a table's files in the configured layout, while other tables continue."""
+        if self._relayout is None:
+            raise FatalError("only Spark rewrites tables, and it is not running")
+        self._known(target)
+        return self._relayout(target, argument)
 
     def adopt(self, target: str, argument: str | None) -> RequestAnswer:
         """Assign a table to another source table, whose events then change its rows."""

@@ -20,7 +20,7 @@ from deltalake import DeltaTable
 from deltalake.fs import DeltaStorageHandler
 
 from cdc_core.kafka_settings import librdkafka_options
-from spark_sink.apply.existing_tables import check_tables
+from spark_sink.apply.existing_tables import check_tables, other_layouts
 from spark_sink.config.settings import Settings
 from spark_sink.config.unmatched_patterns import unmatched_patterns
 from spark_sink.control_tables.batches import BatchTable
@@ -112,6 +112,7 @@ def questions(settings: Settings, check_java: Callable[[], None]) -> list[Questi
         _store_question("checkpoint", settings, settings.checkpoint),
         *([] if settings.iceberg_catalog is None else [_catalog_question(settings)]),
         Question("tables", partial(_tables, settings), "they cannot be read: check tables.warehouse"),
+        Question("layouts", partial(_layouts, settings), "they cannot be read: check tables.warehouse"),
     ]
 
 
@@ -228,12 +229,31 @@ def _local(folder: str) -> Path | None:
 
 
 def _tables(settings: Settings) -> str:
+    names = _written(settings)
+    check_tables(names, _opened(settings), settings.tables.rules)
+    return f"{len(names)} of this pipeline, all as configured"
+
+
+def _layouts(settings: Settings) -> str:
+    """Compare the tables with `tables.layout`."""
+    if found := other_layouts(_written(settings), _opened(settings)):
+        told = "; ".join(f"{name} ({', '.join(differing)})" for name, differing in found.items())
+        raise Note(f"not as configured in tables.layout: {told}. `spark-sink relayout` changes an existing table")
+    return "all as configured"
+
+
+def _written(settings: Settings) -> set[str]:
+    """Return the tables that the pipeline has written and that are not about to be rebuilt."""
     warehouse = settings.tables.warehouse
     names = BatchTable(warehouse, settings.pipeline, "", settings.input.topic).tables()
+    return names - RequestTable(warehouse, settings.pipeline).open_targets("rebuild")
+
+
+def _opened(settings: Settings) -> FormatTables:
     rules = settings.tables.rules
-    names -= RequestTable(warehouse, settings.pipeline).open_targets("rebuild")
-    check_tables(names, FormatTables(warehouse, formats=rules.formats, catalog=settings.iceberg_catalog), rules)
-    return f"{len(names)} of this pipeline, all as configured"
+    return FormatTables(
+        settings.tables.warehouse, formats=rules.formats, catalog=settings.iceberg_catalog, layouts=rules.layouts
+    )
 
 
 def _told(error: Exception) -> str:

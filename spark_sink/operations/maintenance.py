@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from typing import NamedTuple, assert_never
@@ -133,6 +133,7 @@ class Maintenance:
         self._done: dict[Step, dict[str, float]] = {}
         self._left_to_others: set[str] = set()
         self._turn_at = time.monotonic() + rules.every_seconds
+        self._left_out: Callable[[], Collection[str]] = tuple
         self._expiries: Mapping[str, Callable[[float], int]] = {
             BATCHES: lambda now: control.batches.fold_before(now - rules.keep_days * _DAY),
             requests.NAME: lambda now: control.requests.forget_before(now - rules.commands_days * _DAY),
@@ -146,6 +147,10 @@ class Maintenance:
             self._commits[report.table] += report.counters.commits
             self._commits[quarantine.NAME] += bool(report.counters.rejected)
             self._commits[parking.NAME] += bool(report.parked)
+
+    def leave_out(self, names: Callable[[], Collection[str]]) -> None:
+        """Skip these tables, which someone else is writing. `names` is called in each run."""
+        self._left_out = names
 
     def is_due(self) -> bool:
         """Return whether a run would have a table to check."""
@@ -196,6 +201,8 @@ class Maintenance:
             begun = True
             name = next(iter(queue))
             del queue[name]
+            if name in self._left_out():
+                continue
             try:
                 # Record each step immediately, because the earlier steps are already done if a later step fails.
                 done.extend(self._do(name, step) for step in self._due(name, rules))

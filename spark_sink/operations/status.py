@@ -12,6 +12,7 @@ from typing import Any
 from deltalake.exceptions import DeltaError
 
 from cdc_core.table_id import TableId
+from spark_sink.apply.existing_tables import other_layouts
 from spark_sink.control_tables.batches import BatchTable
 from spark_sink.control_tables.cut import fold, resume_offsets
 from spark_sink.control_tables.requests import RequestTable
@@ -80,7 +81,7 @@ def status(tables: FormatTables, pipeline: str, pattern: TablePattern) -> dict[s
     for row in written:
         versions |= {name: version for name, version in row["versions"] if name != parking.NAME}
     names = sorted({*versions, *held, *(target for target, _ in broken if target)})
-    beside = _columns_beside(tables, versions)
+    beside, laid_out = _columns_beside(tables, versions), other_layouts(versions, tables)
     return {
         "pipeline": pipeline,
         "last_batch": next(({**row, "versions": None} for row in reversed(written) if row["batch"] is not None), None),
@@ -93,6 +94,7 @@ def status(tables: FormatTables, pipeline: str, pattern: TablePattern) -> dict[s
                 "since": datetime.fromtimestamp(held[name].since / 1e6, UTC) if name in held else None,
                 "waiting": held[name].events if name in held else 0,
                 "beside": beside.get(name, {}),
+                "layout": laid_out.get(name, []),
                 "quarantined": {reason: count for (target, reason), count in sorted(broken.items()) if target == name},
             }
             for name in names

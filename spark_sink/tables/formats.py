@@ -15,7 +15,7 @@ from deltalake.exceptions import DeltaError
 from spark_sink.errors import ConfigError, FatalError, Refused
 from spark_sink.schema.engine_choice import EngineRules
 from spark_sink.schema.evolution import TableColumn, TableShape
-from spark_sink.schema.layout import FileLayouts
+from spark_sink.schema.layout import NO_LAYOUT, FileLayouts, differences, layout_for
 from spark_sink.schema.table_spec import Format, Formats, format_of
 from spark_sink.spark.foreign_errors import reason
 from spark_sink.tables.changes import Marker
@@ -78,6 +78,14 @@ class FormatTables:
     def format(self, name: str) -> Format:
         """Return a table's current or future format."""
         return format_of(name, self.formats)
+
+    def layout_differences(self, name: str) -> list[str]:
+        """Return the settings in which an existing table differs from its configured layout. If no layout is
+        configured for the table, there are none.
+        """
+        wanted = layout_for(name, self.layouts)
+        stored = None if wanted is None else self._of(self.format(name)).layout(name)
+        return [] if wanted is None or stored is None else differences(stored, wanted)
 
     def check_format(self, name: str) -> None:
         """Make sure that no table in another format has this name.
@@ -217,6 +225,36 @@ def spark_ddl(spark: SparkSession, tables: FormatTables) -> FormatDdl:
         DeltaDdl(warehouse, SparkDdl(spark, warehouse), tables.layouts),
         IcebergDdl(spark, tables.iceberg_catalog, lambda: tables.catalog_traits, tables.buckets, tables.layouts),
     )
+
+
+class FormatRelayout:
+    """Changes the layouts of existing tables through Spark."""
+
+    def __init__(self, spark: SparkSession, tables: FormatTables) -> None:
+        self._spark = spark
+        self._tables = tables
+
+    def differences(self, name: str) -> list[str]:
+        """Return the settings in which a table differs from its configured layout.
+
+        Raises:
+            FatalError: no layout is configured for the table.
+        """
+        if layout_for(name, self._tables.layouts) is None:
+            raise FatalError(f"tables.layout has no entry for {name}; add one, such as {{}}, and restart the sink")
+        return self._tables.layout_differences(name)
+
+    def rewrite(self, name: str) -> None:
+        """Give a table its configured layout. If this is interrupted, it can be repeated."""
+        from spark_sink.tables.delta.relayout import DeltaRelayout
+        from spark_sink.tables.iceberg.relayout import IcebergRelayout
+
+        tables, layout = self._tables, layout_for(name, self._tables.layouts) or NO_LAYOUT
+        if tables.format(name) is Format.DELTA:
+            DeltaRelayout(self._spark, tables.warehouse)(name, layout)
+        else:
+            catalog, traits = tables.iceberg_catalog, tables.catalog_traits
+            IcebergRelayout(self._spark, catalog, traits, tables.buckets)(name, layout)
 
 
 class FormatMaintenance:

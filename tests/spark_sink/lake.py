@@ -30,7 +30,7 @@ from spark_sink.schema.table_naming import TablePattern
 from spark_sink.schema.table_spec import Format, Formats
 from spark_sink.spark.session import sibling
 from spark_sink.table_report import TableReport
-from spark_sink.tables.formats import FormatMaintenance, FormatTables, spark_ddl, spark_writer
+from spark_sink.tables.formats import FormatMaintenance, FormatRelayout, FormatTables, spark_ddl, spark_writer
 from spark_sink.tables.iceberg.catalogs import quoted
 from spark_sink.tables.iceberg.spark_catalog import java_table
 from spark_sink.tables.protocols import TableDdl
@@ -149,7 +149,12 @@ class Lake:
     def actions(self, limit: int = 1_000_000) -> Actions:
         """Return the implementation of the commands."""
         maintenance = self.maintenance()
-        return Actions(self.applier, self.tables, self.control, Metrics(0), limit, maintenance, topic=self.topic)
+        layouts = None if self.session is None else FormatRelayout(self.session, self.tables)
+        return Actions(
+            *(self.applier, self.tables, self.control, Metrics(0), limit, maintenance),
+            topic=self.topic,
+            layouts=layouts,
+        )
 
     def maintenance(self, rules: MaintenanceRules | None = None, clock: Callable[[], float] = time.time) -> Maintenance:
         """Return the maintenance that compacts files."""

@@ -27,7 +27,8 @@ from spark_sink.schema.evolution import TableColumn, TableShape
 from spark_sink.schema.table_spec import Format, match_rule
 from spark_sink.tables.changes import Marker
 from spark_sink.tables.formats import FormatDdl, FormatTables
-from spark_sink.tables.iceberg.ddl import bucket_column, creation_properties
+from spark_sink.tables.iceberg.ddl import creation_properties
+from spark_sink.tables.iceberg.file_layout import bucket_column
 from spark_sink.tables.iceberg.open_table import commit_properties, stored_type, types_of
 from spark_sink.tables.meta_columns import (
     COMMIT_TS,

@@ -41,7 +41,7 @@ class SparkDdl:
     def create(self, name: str, columns: Mapping[str, str], properties: Mapping[str, str], layout: FileLayout) -> None:
         self._spark.sql(
             f"CREATE TABLE IF NOT EXISTS {self._quoted(name)} ({declared(columns)}) USING delta "
-            f"{_placed(layout)}TBLPROPERTIES ({listed(properties)})"
+            f"{placed(layout)}TBLPROPERTIES ({listed(properties)})"
         )
 
     def replace(self, name: str, columns: Mapping[str, str], properties: Mapping[str, str], layout: FileLayout) -> None:
@@ -63,7 +63,7 @@ class SparkDdl:
             names = ", ".join(map(literal, old))
             self._spark.sql(f"ALTER TABLE {self._quoted(name)} UNSET TBLPROPERTIES IF EXISTS ({names})")
         if layout.cluster:
-            self._spark.sql(f"ALTER TABLE {self._quoted(name)} {_placed(layout)}")
+            self._spark.sql(f"ALTER TABLE {self._quoted(name)} {placed(layout)}")
         self._spark.sql(f"ALTER TABLE {self._quoted(name)} SET TBLPROPERTIES ({listed(properties)})")
 
     def widen(self, name: str, columns: Sequence[TableColumn], *, rewrites: bool = False) -> None:
@@ -115,7 +115,7 @@ def declared(columns: Mapping[str, str]) -> str:
     return ", ".join(f"`{column}` {sql}" for column, sql in columns.items())
 
 
-def _placed(layout: FileLayout) -> str:
+def placed(layout: FileLayout) -> str:
     """Return the clause that partitions or clusters a table."""
     named = ", ".join(f"`{column}`" for column in (*layout.parted_by, *layout.cluster))
     return f"{'CLUSTER BY' if layout.cluster else 'PARTITIONED BY'} ({named}) " if named else ""

@@ -13,6 +13,7 @@ from spark_sink.errors import FatalError, Reason, Refused
 from spark_sink.events import parking, quarantine
 from spark_sink.schema.engine_choice import BY_FILE, Engine, EngineRules, choose, features
 from spark_sink.schema.evolution import TableShape
+from spark_sink.schema.layout import FileLayout
 from spark_sink.schema.table_spec import Mode
 from spark_sink.tables.changes import Marker
 from spark_sink.tables.deleted_rows import DeletedRows, marker_app
@@ -24,6 +25,7 @@ from spark_sink.tables.delta.staged import StagedMirror
 from spark_sink.tables.locations import location
 from spark_sink.tables.protocols import ChangelogTable, HistoryTable, MirrorTable
 from spark_sink.tables.staging import Staging
+from spark_sink.tables.table_properties import layout_from
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,13 @@ class DeltaTables:
         """Return a table's shape, or None if the table does not exist."""
         try:
             return shape_of(DeltaTable(location(self.warehouse, name)))
+        except TableNotFoundError:
+            return None
+
+    def layout(self, name: str) -> FileLayout | None:
+        """Return the layout that a table's properties record, or None if the table does not exist."""
+        try:
+            return layout_from(DeltaTable(location(self.warehouse, name)).metadata().configuration)
         except TableNotFoundError:
             return None
 

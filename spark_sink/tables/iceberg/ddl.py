@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
 
 from pyspark.sql import SparkSession
 
-from spark_sink.errors import Reason, Refused
 from spark_sink.schema.evolution import TableColumn, TableShape
 from spark_sink.schema.layout import (
     NO_LAYOUT,
     NO_LAYOUTS,
     FileLayout,
     FileLayouts,
-    Partition,
-    SortKey,
-    Transform,
-    WriteMode,
     check_layout,
     layout_for,
 )
-from spark_sink.schema.table_spec import SOURCE, Format, Mode, match_rule
+from spark_sink.schema.table_spec import Format, Mode
 from spark_sink.spark.session import sibling
 from spark_sink.tables.iceberg.catalog_traits import CatalogTraits
 from spark_sink.tables.iceberg.catalogs import TableCatalog, in_sql, quoted
+from spark_sink.tables.iceberg.file_layout import (
+    FILE_SIZE,
+    check_format_version,
+    partition_in_sql,
+    partition_of,
+    sort_by,
+    write_properties,
+)
 from spark_sink.tables.iceberg.open_table import shape_of, types_of
 from spark_sink.tables.iceberg.spark_catalog import java_table
 from spark_sink.tables.meta_columns import OWN_COLUMNS, POS
-from spark_sink.tables.reach import BOUNDED
 from spark_sink.tables.spark_sql import listed, literal
 from spark_sink.tables.table_properties import (
     IDENTITY,
@@ -45,8 +46,6 @@ _FIXED = {
     "write.metadata.previous-versions-max": "20",
 }
 
-
-_FILE_SIZE = "write.target-file-size-bytes"
 
 # Events are looked up by position. All positions start with the same characters, so the statistics must keep the whole
 # text.
@@ -90,36 +89,22 @@ class IcebergDdl:
         if shape_of(table.metadata).built != shape.built:
             # Iceberg keeps properties that the new table does not have. Properties that describe the old rows must not
             # apply to the new table.
-            self._check_format_version(table.metadata.format_version, present)
+            check_format_version(table.metadata.format_version, layout_for(present, self._layouts) or NO_LAYOUT)
             properties = table.metadata.properties
             described = [name for name in properties if name.startswith("cdc.") and name not in IDENTITY]
-            old = [*described, *({_FILE_SIZE} & properties.keys())]
+            old = [*described, *({FILE_SIZE} & properties.keys())]
             if old:
                 names = ", ".join(map(literal, old))
                 self._spark.sql(f"ALTER TABLE {quoted(self._catalog, present)} UNSET TBLPROPERTIES IF EXISTS ({names})")
             self._create("CREATE OR REPLACE TABLE", present, shape)
         return present
 
-    def _check_format_version(self, stored: int, name: str) -> None:
-        """Make sure that a table need not return to an older format version, which Iceberg does not support.
-
-        Raises:
-            Refused: the configured layout has an older format version than the table.
-        """
-        layout = layout_for(name, self._layouts)
-        if layout is not None and stored > (layout.format_version or stored):
-            raise Refused(
-                Reason.TABLE_REFUSED,
-                f"the table has format version {stored}, and Iceberg cannot change it back to {layout.format_version}. "
-                "Give the table another name in tables.rename and rebuild it under that name",
-            )
-
     def _create(self, statement: str, name: str, shape: TableShape) -> None:
         declared = _declared({**shape.types, **OWN_COLUMNS[shape.mode]}.items())
         layout = layout_for(name, self._layouts) or FileLayout()
         check_layout(layout, shape, Format.ICEBERG)
         properties = creation_properties(shape, self._traits().format_version, layout)
-        parts = ", ".join(map(_in_sql, partition_of(name, shape, layout, self._buckets)))
+        parts = ", ".join(map(partition_in_sql, partition_of(name, shape, layout, self._buckets)))
         parted = f"PARTITIONED BY ({parts}) " if parts else ""
         self._spark.sql(
             f"{statement} {quoted(self._catalog, name)} ({declared}) USING iceberg {parted}"
@@ -170,63 +155,6 @@ def creation_properties(shape: TableShape, format_version: int, layout: FileLayo
         # A mirror usually has no such property, but the old table may have had one.
         properties[MODE_PROPERTY] = shape.mode.value
     return properties
-
-
-def write_properties(layout: FileLayout, format_version: int) -> dict[str, str]:
-    """Return the properties that tell writers how to write files; see `creation_properties`."""
-    wanted, mode = layout.format_version or format_version, layout.write_mode or WriteMode.MERGE_ON_READ
-    if wanted > format_version:
-        raise Refused(
-            Reason.TABLE_REFUSED,
-            f"tables.layout requests format_version {wanted}, but the catalog only supports {format_version}",
-        )
-    size = {} if layout.file_megabytes is None else {_FILE_SIZE: str(layout.file_megabytes << 20)}
-    return {
-        **{f"write.{statement}.mode": mode.value for statement in ("delete", "update", "merge")},
-        "format-version": str(wanted),
-        **size,
-    }
-
-
-def partition_of(name: str, shape: TableShape, layout: FileLayout, buckets: Mapping[str, int]) -> Sequence[Partition]:
-    """Return a table's partitioning: that of its layout, or else the buckets that `tables.buckets` sets."""
-    count, column = match_rule(name, buckets), bucket_column(shape)
-    if layout.partition or count is None or column is None:
-        return layout.partition
-    return [Partition(Transform.BUCKET, column, count)]
-
-
-def sort_by(session: SparkSession, table: Any, orders: Iterable[SortKey]) -> None:
-    """Set the order in which writers sort the rows in each file. NULL comes last."""
-    iceberg: Any = session._jvm.org.apache.iceberg  # type: ignore[union-attr]
-    change, last = table.replaceSortOrder(), iceberg.NullOrder.NULLS_LAST
-    for order in orders:
-        column = iceberg.expressions.Expressions.ref(order.column)
-        change = change.desc(column, last) if order.descending else change.asc(column, last)
-    change.commit()
-
-
-def _in_sql(part: Partition) -> str:
-    column = f"`{part.column}`"
-    match part.transform:
-        case Transform.IDENTITY:
-            return column
-        case Transform.BUCKET:
-            return f"bucket({part.buckets}, {column})"
-        case _:
-            return f"{part.transform}s({column})"
-
-
-def bucket_column(shape: TableShape) -> str | None:
-    """Return the column whose values are hashed into buckets: the first key column that is a number or a text. Return
-    None for a changelog, and for a table without such a column. The source column is skipped, because it has the same
-    value in many rows.
-    """
-    if shape.mode == Mode.CHANGELOG:
-        return None
-    # Iceberg names the bucket after the column, and no other column may have that name.
-    fit = (n for n in shape.key if n != SOURCE and shape.types[n] in BOUNDED and f"{n}_bucket" not in shape.types)
-    return next(fit, None)
 
 
 def _declared(columns: Iterable[tuple[str, str]]) -> str:

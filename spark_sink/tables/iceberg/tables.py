@@ -11,6 +11,7 @@ from pyiceberg.table import Table
 from spark_sink.errors import FatalError
 from spark_sink.schema.engine_choice import EngineRules, choose_for_iceberg
 from spark_sink.schema.evolution import TableShape
+from spark_sink.schema.layout import FileLayout
 from spark_sink.schema.table_spec import Mode, match_rule
 from spark_sink.tables.iceberg.catalogs import TableCatalog
 from spark_sink.tables.iceberg.history import IcebergHistory
@@ -18,6 +19,7 @@ from spark_sink.tables.iceberg.log import IcebergLog
 from spark_sink.tables.iceberg.mirror import IcebergMirror
 from spark_sink.tables.iceberg.open_table import ancestors, buckets_of, shape_of
 from spark_sink.tables.staging import Staging
+from spark_sink.tables.table_properties import layout_from
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,9 @@ class IcebergTables:
         if table is None:
             return None
         shape = shape_of(table.metadata)
-        wanted = None if shape.mode == Mode.CHANGELOG else match_rule(name, self.buckets)
+        # A layout with partitions takes precedence over `tables.buckets`.
+        has_own = shape.mode == Mode.CHANGELOG or layout_from(table.metadata.properties).partition
+        wanted = None if has_own else match_rule(name, self.buckets)
         choice = choose_for_iceberg(name, self.engines, buckets_of(table.metadata), wanted)
         if shape.mode == Mode.CHANGELOG:
             return IcebergLog(table, shape, choice, name, self.staging)
@@ -53,6 +57,11 @@ class IcebergTables:
         """Return a table's shape, or None if the table does not exist."""
         table = self.catalog.load(name)
         return None if table is None else shape_of(table.metadata)
+
+    def layout(self, name: str) -> FileLayout | None:
+        """Return the layout that a table's properties record, or None if the table does not exist."""
+        table = self.catalog.load(name)
+        return None if table is None else layout_from(table.metadata.properties)
 
     def exists(self, name: str) -> bool:
         """Return whether the table exists, regardless of who created it."""

@@ -67,6 +67,29 @@ def _settings(folder: Path, bootstrap: str, topic: str = "cdc.canonical", **tabl
     }
 
 
+def test_a_layout_that_differs(tmp_path: Path) -> None:
+    """A table that does not have its configured layout is a note, and a table without an entry is not compared."""
+    warehouse = str(tmp_path / "warehouse")
+    columns = (TableColumn("id", "bigint"), TableColumn("n", "int"))
+    for name in (NAME, "s_d.other"):
+        local_ddl(warehouse).create(name, TableShape(TableId("s", "d", None, name[4:]), columns, ("id",)))
+    control = ControlTables(warehouse, "p", "one", "cdc.canonical")
+    control.create()
+    control.batches.write(0, [msgspec.structs.replace(report(name), version=0) for name in (NAME, "s_d.other")])
+
+    def answer(layout: dict[str, Any]) -> tuple[str, str]:
+        settings = Settings.model_validate(_settings(tmp_path, "nobody:1", layout=layout))
+        asked = [one for one in questions(settings, lambda: None) if one.subject in ("tables", "layouts")]
+        return [*answers(asked)][-1][1:]
+
+    assert ("ok", "all as configured") == answer({})
+    assert ("ok", "all as configured") == answer({NAME: {}})
+    state, text = answer({NAME: {"partition": ["n"], "file_megabytes": 8}})
+    assert "note" == state
+    differing = "partition: not set, configured: n, file_megabytes: not set, configured: 8"
+    assert text.startswith(f"not as configured in tables.layout: {NAME} ({differing}). `spark-sink relayout`")
+
+
 def test_a_catalog_that_is_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An unreachable catalog is reported with its address and without its token."""
     monkeypatch.setattr(served_catalog, "_RETRIES", 0)
@@ -130,7 +153,7 @@ def test_everything_is_wrong(asked: Asked) -> None:
         settings["spark"] = {"jars": ["/nowhere/*.jar"]}
         code, lines, said = asked(settings, "--connect")
     assert 1 == code
-    assert "6 of 8 checks failed" in said
+    assert "6 of 9 checks failed" in said
     wrong = {subject: line for subject, line in lines.items() if line.startswith("WRONG")}
     assert ["brokers", *MISSED, "checkpoint", "tables"] == list(wrong)
     assert "no broker responded within 5 s" in wrong["brokers"]

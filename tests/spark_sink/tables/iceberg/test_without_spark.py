@@ -26,7 +26,7 @@ from spark_sink.tables.changes import Identity, LastSeen, Marker
 from spark_sink.tables.formats import FormatMaintenance, FormatTables
 from spark_sink.tables.iceberg.catalog_traits import CatalogTraits, TraitsMemory
 from spark_sink.tables.iceberg.catalogs import FolderCatalog, quoted
-from spark_sink.tables.iceberg.ddl import bucket_column
+from spark_sink.tables.iceberg.file_layout import bucket_column
 from spark_sink.tables.iceberg.log import GREATEST_PROPERTY, IcebergLog
 from spark_sink.tables.iceberg.maintenance import _first_to_keep
 from spark_sink.tables.iceberg.mirror import IcebergMirror
