@@ -1,5 +1,5 @@
-"""DuckDB with its Iceberg extension, in a separate environment, because the extension on PyPI requires an older DuckDB
-release than the tests.
+"""DuckDB with its Iceberg and Delta extensions, in a separate environment, because the extensions on PyPI require an
+older DuckDB release than the tests.
 
 `python -m dev.iceberg.duckdb_reader --build` installs DuckDB if it is missing. The exit code is 1 if DuckDB is not
 available.
@@ -21,7 +21,7 @@ from dev.environments import NotInstalledError, environment
 VERSION = "1.5.5"
 
 # The program loads each of these extensions.
-EXTENSIONS = ("httpfs", "avro", "iceberg")
+EXTENSIONS = ("httpfs", "avro", "iceberg", "delta")
 
 PROGRAM = Path(__file__).with_name("duckdb_rows.py")
 
@@ -42,8 +42,11 @@ def python() -> Path:
     return environment("duckdb", [f"{package}=={VERSION}" for package in packages])
 
 
-def answer(url: str, token: str, query: str) -> list[list[Any]]:
+def answer(url: str | None, token: str, query: str) -> list[list[Any]]:
     """Return a query's rows. In the query, tables in a REST catalog are `lake.NAMESPACE.TABLE`.
+
+    Args:
+        url: the address of the catalog; None if the query reads tables in folders.
 
     Raises:
         DuckDbError: the query failed.

@@ -9,12 +9,14 @@ import click
 
 from spark_sink.commands.configuration import config_option, configured
 from spark_sink.errors import FatalError
+from spark_sink.schema.reader_rules import Reader
 
 
 @click.command()
 @config_option
+@click.option("--readers", help="Also check which tables these readers cannot read, such as duckdb,trino@476.")
 @click.option("--connect", is_flag=True, help="Also check the brokers, Java, the stores and the tables.")
-def check(config: Path, connect: bool) -> None:
+def check(config: Path, readers: str | None, connect: bool) -> None:
     """Check a configuration file and, with --connect, everything else that `run` needs.
 
     Each check prints one line.
@@ -22,14 +24,15 @@ def check(config: Path, connect: bool) -> None:
     loaded = configured(config)
     loaded.kafka.spark_options()  # also reads the files to which the configuration refers
     click.echo(f"ok     settings: {config}")
-    if not connect:
+    named = [Reader.parse(text) for text in readers.split(",")] if readers is not None else []
+    if not (connect or named):
         return
     # Imported here because help and configuration errors need no Spark.
     from spark_sink.operations import checks
     from spark_sink.spark import session as spark_session
 
     java = partial(spark_session.check_java, loaded.spark, loaded.store, iceberg=loaded.has_iceberg)
-    asked = checks.questions(loaded, java)
+    asked = [*(checks.questions(loaded, java) if connect else ()), *checks.reader_questions(loaded, named)]
     wrong = 0
     for answer in checks.answers(asked):
         wrong += answer.state == "WRONG"

@@ -27,6 +27,7 @@ from spark_sink.control_tables.batches import BatchTable
 from spark_sink.control_tables.requests import RequestTable
 from spark_sink.errors import ConfigError, FatalError
 from spark_sink.schema.catalog import SchemaReader
+from spark_sink.schema.reader_rules import Reader
 from spark_sink.spark.foreign_errors import reason
 from spark_sink.tables.formats import FormatTables
 
@@ -240,6 +241,25 @@ def _layouts(settings: Settings) -> str:
         told = "; ".join(f"{name} ({', '.join(differing)})" for name, differing in found.items())
         raise Note(f"not as configured in tables.layout: {told}. `spark-sink relayout` changes an existing table")
     return "all as configured"
+
+
+def reader_questions(settings: Settings, readers: Iterable[Reader]) -> list[Question]:
+    """Return a check for each reader: whether it can read the pipeline's tables."""
+    advice = "the tables cannot be read: check tables.warehouse"
+    return [Question(f"reader {reader}", partial(_reads, settings, reader), advice) for reader in readers]
+
+
+def _reads(settings: Settings, reader: Reader) -> str:
+    tables, names = _opened(settings), sorted(_written(settings))
+    found: dict[tuple[bool, str], list[str]] = {}
+    for name in names:
+        for feature, is_known, why in reader.obstacles(tables.reader_features(name)):
+            found.setdefault((is_known, f"{feature} ({why})"), []).append(name)
+    if found:
+        words = {True: "cannot read", False: "not known whether it reads"}
+        told = (f"{words[is_known]} {what} of {', '.join(some)}" for (is_known, what), some in found.items())
+        raise Note(f"{'; '.join(told)}. See docs/sink/layouts.md")
+    return f"reads the features of all {len(names)} tables"
 
 
 def _written(settings: Settings) -> set[str]:

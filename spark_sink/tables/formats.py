@@ -87,6 +87,10 @@ class FormatTables:
         stored = None if wanted is None else self._of(self.format(name)).layout(name)
         return [] if wanted is None or stored is None else differences(stored, wanted)
 
+    def reader_features(self, name: str) -> frozenset[str]:
+        """Return the features that readers of a table must support; empty if the table does not exist."""
+        return self._of(self.format(name)).reader_features(name)
+
     def check_format(self, name: str) -> None:
         """Make sure that no table in another format has this name.
 

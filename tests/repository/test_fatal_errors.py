@@ -81,6 +81,7 @@ PLACES: dict[str, str] = {
     "spark_sink/events/topic_identity.py": BROKER,
     "spark_sink/events/starting_offsets.py": CONFIGURATION,
     "spark_sink/schema/catalog.py": BROKER,
+    "spark_sink/schema/reader_rules.py": COMMAND,
     "spark_sink/schema/business_view.py": COMMAND,
     "spark_sink/tables/mirror_reader.py": ABSTRACT,
     "spark_sink/tables/history_reader.py": ABSTRACT,

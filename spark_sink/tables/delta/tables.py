@@ -14,6 +14,7 @@ from spark_sink.events import parking, quarantine
 from spark_sink.schema.engine_choice import BY_FILE, Engine, EngineRules, choose, features
 from spark_sink.schema.evolution import TableShape
 from spark_sink.schema.layout import FileLayout
+from spark_sink.schema.reader_rules import ReaderFeature
 from spark_sink.schema.table_spec import Mode
 from spark_sink.tables.changes import Marker
 from spark_sink.tables.deleted_rows import DeletedRows, marker_app
@@ -60,6 +61,15 @@ class DeltaTables:
             return layout_from(DeltaTable(location(self.warehouse, name)).metadata().configuration)
         except TableNotFoundError:
             return None
+
+    def reader_features(self, name: str) -> frozenset[str]:
+        """Return the features that readers of a table must support; empty if the table does not exist."""
+        try:
+            protocol = DeltaTable(location(self.warehouse, name)).protocol()
+        except TableNotFoundError:
+            return frozenset()
+        by_version = {ReaderFeature.COLUMN_MAPPING.value} if protocol.min_reader_version == 2 else set()
+        return frozenset({ReaderFeature.DELTA.value, *by_version, *(protocol.reader_features or ())})
 
     def exists(self, name: str) -> bool:
         """Return whether the table exists, regardless of who created it."""

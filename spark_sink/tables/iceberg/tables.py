@@ -11,7 +11,8 @@ from pyiceberg.table import Table
 from spark_sink.errors import FatalError
 from spark_sink.schema.engine_choice import EngineRules, choose_for_iceberg
 from spark_sink.schema.evolution import TableShape
-from spark_sink.schema.layout import FileLayout
+from spark_sink.schema.layout import FileLayout, WriteMode
+from spark_sink.schema.reader_rules import ReaderFeature
 from spark_sink.schema.table_spec import Mode, match_rule
 from spark_sink.tables.iceberg.catalogs import TableCatalog
 from spark_sink.tables.iceberg.history import IcebergHistory
@@ -20,6 +21,12 @@ from spark_sink.tables.iceberg.mirror import IcebergMirror
 from spark_sink.tables.iceberg.open_table import ancestors, buckets_of, shape_of
 from spark_sink.tables.staging import Staging
 from spark_sink.tables.table_properties import layout_from
+
+# The features of each format version, without and with changed rows next to the data files.
+_FEATURES = {
+    2: (ReaderFeature.ICEBERG_2, ReaderFeature.POSITION_DELETES),
+    3: (ReaderFeature.ICEBERG_3, ReaderFeature.ICEBERG_DELETION_VECTORS),
+}
 
 
 @dataclass(frozen=True)
@@ -62,6 +69,20 @@ class IcebergTables:
         """Return the layout that a table's properties record, or None if the table does not exist."""
         table = self.catalog.load(name)
         return None if table is None else layout_from(table.metadata.properties)
+
+    def reader_features(self, name: str) -> frozenset[str]:
+        """Return the features that readers of a table must support, now or after the next change to a row; empty if the
+        table does not exist.
+        """
+        table = self.catalog.load(name)
+        if table is None:
+            return frozenset()
+        version, deletes = _FEATURES[table.metadata.format_version]
+        snapshot = table.metadata.current_snapshot()
+        summary = None if snapshot is None else snapshot.summary
+        has_deletes = summary is not None and summary.get("total-delete-files", "0") != "0"
+        never = table.properties.get("write.merge.mode") == WriteMode.COPY_ON_WRITE
+        return frozenset({version.value, *(() if never and not has_deletes else (deletes.value,))})
 
     def exists(self, name: str) -> bool:
         """Return whether the table exists, regardless of who created it."""

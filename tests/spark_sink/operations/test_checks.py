@@ -90,6 +90,26 @@ def test_a_layout_that_differs(tmp_path: Path) -> None:
     assert text.startswith(f"not as configured in tables.layout: {NAME} ({differing}). `spark-sink relayout`")
 
 
+def test_readers(asked: Asked) -> None:
+    """Without --connect, only the tables are read. What a reader cannot read is a note with the table's name."""
+    warehouse = str(asked.folder / "warehouse")
+    for name, sql in ((NAME, "timestamp_ntz"), ("s_d.other", "int")):
+        columns = (TableColumn("id", "bigint"), TableColumn("n", sql))
+        local_ddl(warehouse).create(name, TableShape(TableId("s", "d", None, name[4:]), columns, ("id",)))
+    control = ControlTables(warehouse, "p", "one", "cdc.canonical")
+    control.create()
+    control.batches.write(0, [msgspec.structs.replace(report(name), version=0) for name in (NAME, "s_d.other")])
+    code, lines, said = asked(_settings(asked.folder, "nobody:1"), "--readers", "duckdb, snowflake")
+    assert (0, "") == (code, said)
+    assert ["settings", "reader duckdb", "reader snowflake"] == list(lines)
+    assert "ok reader duckdb: reads the features of all 2 tables" == lines["reader duckdb"]
+    unknown = f"note reader snowflake: not known whether it reads timestampNtz (no rule) of {NAME}."
+    assert lines["reader snowflake"].startswith(unknown)
+    code, _, said = asked(_settings(asked.folder, "nobody:1"), "--readers", "trini")
+    assert 2 == code
+    assert "did you mean trino?" in said
+
+
 def test_a_catalog_that_is_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An unreachable catalog is reported with its address and without its token."""
     monkeypatch.setattr(served_catalog, "_RETRIES", 0)
