@@ -117,6 +117,9 @@ def test_rows_of_tables_that_deltalake_writes(
     table = DeltaTable(lake.path())
     assert layout.get("partition", []) == table.metadata().partition_columns
     assert layout == _stored(lake).settings()
+    # Spark would reject every later change of such a table's properties.
+    with_statistics = table.metadata().configuration["delta.dataSkippingStatsColumns"].split(",")
+    assert not {*layout.get("partition", [])} & {*with_statistics}
 
 
 @pytest.mark.parametrize(("format", "layout"), BY_SPARK, ids=str)
@@ -213,6 +216,33 @@ def test_compaction_of_partitions(lake: Lake) -> None:
     assert after is not None
     assert (3, 3) == (len(after.sizes), len({*after.partitions}))
     assert before == lake.rows()
+
+
+@pytest.mark.parametrize(
+    ("format", "partition"),
+    [(Format.DELTA, ["n"]), (Format.ICEBERG, ["n"]), (Format.ICEBERG, ["bucket(4, n)", "c"])],
+    ids=str,
+)
+def test_a_partition_column_with_another_type(merging_lake: MergingLake, format: Format, partition: list[str]) -> None:
+    """Iceberg widens a partition column in place. Otherwise, values with a new type go to a second column, and their
+    rows to the partition of NULL. All rows are still found.
+    """
+    lake = merging_lake
+    lake.use(_rules(format, {"partition": partition}))
+    lake.announce(schema_of(TYPES))
+    lake.apply(0, [change("c", {"id": id}, _row(id, "x", id % 2, None, "old"), pos=1 + id) for id in range(4)])
+    wider = lake.announce(schema_of(TYPES | {"n": "int64"}))
+    lake.apply(1, [change("u", {"id": 0}, _row(0, "x", 2**40, None, "wide"), pos=20, schema=wider)])
+    lake.apply(
+        2, [change("d", {"id": 1}, pos=21, schema=wider), change("u", {"id": 2}, {"a": "z"}, pos=22, full=False)]
+    )
+    numbers = {row["id"]: (row["n"], row.get("n__v2"), row["a"]) for row in _rows(lake)}
+    found = {id: (n if wide is None else wide, a) for id, (n, wide, a) in numbers.items()}
+    assert {0: (2**40, "wide"), 2: (0, "z"), 3: (1, "old")} == found
+    other = lake.announce(schema_of(TYPES | {"n": "string"}))
+    lake.apply(3, [change("u", {"id": 3}, {"n": "text"}, pos=30, schema=other), change("d", {"id": 0}, pos=31)])
+    assert [] == lake.parked()
+    assert {2, 3} == {row["id"] for row in _rows(lake)}
 
 
 def test_a_table_that_cannot_have_its_layout(lake: Lake) -> None:
