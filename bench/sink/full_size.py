@@ -81,7 +81,7 @@ def compared(size: HistorySize, stored: Callable[[TableSchema], Iterable[Mapping
         deque(part, maxlen=0)
     count = 0
     for schema, expected in zip(workload.schemas, workload.rows, strict=True):
-        rows = {row[KEY]: row for row in stored(schema) if row["_cdc_deleted_at"] is None}
+        rows = {row[KEY]: row for row in stored(schema) if row.get("_cdc_deleted_at") is None}
         typed = {id: {n: _value(COLUMNS[n], v) for n, v in row.items()} for id, row in expected.items()}
         if {id: {name: row[name] for name in COLUMNS} for id, row in rows.items()} != typed:
             sys.exit(f"the table {schema.table} does not have the expected content")

@@ -10,7 +10,7 @@ from typing import NamedTuple
 _QUERY = """\
 import duckdb; from deltalake import DeltaTable; \
 orders = DeltaTable("{path}").to_pyarrow_table(); \
-print(duckdb.sql("SELECT * EXCLUDE (_cdc_scope, _cdc_pos, _cdc_state, _cdc_incomplete, _cdc_deleted_at) \
+print(duckdb.sql("SELECT * EXCLUDE (_cdc_scope, _cdc_pos, _cdc_state, _cdc_incomplete) \
 FROM orders ORDER BY _cdc_updated_at DESC LIMIT 5"))"""
 
 

@@ -57,7 +57,8 @@ class TableRules:
     def form(self, target: str) -> TableSpec:
         """Return the specification for the table with this name."""
         mode, format = match_rule(target, self.modes) or Mode.MIRROR, format_of(target, self.formats)
-        return TableSpec(mode, match_rule(target, self.keys) or (), match_rule(target, self.shared) is not None, format)
+        key, shared = match_rule(target, self.keys) or (), match_rule(target, self.shared) is not None
+        return TableSpec(mode, key, shared, format, self.soft_deletes)
 
     def shares(self, target: str, source: str) -> bool:
         """Return whether a source table, written as `source/db/schema/table`, is declared to share a table. Case is

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from spark_sink.errors import ConfigError
 from spark_sink.schema.evolution import TableColumn, TableShape
-from spark_sink.schema.table_spec import Mode
+from spark_sink.schema.table_spec import DELETED_AT, Mode
 
 
 class ReaderEngine(StrEnum):
@@ -43,8 +43,8 @@ _DIALECTS: Mapping[ReaderEngine, _Dialect] = {
     ReaderEngine.TRINO: _Dialect('"', "VARCHAR", None),
 }
 
-# In all other modes, a key has no single live row.
-_PRESENT: Mapping[Mode, str] = {Mode.MIRROR: "_cdc_deleted_at IS NULL", Mode.HISTORY: "_cdc_current"}
+# The condition for live rows. In all other modes, a key has no single live row.
+_PRESENT: Mapping[Mode, str] = {Mode.MIRROR: f"{DELETED_AT} IS NULL", Mode.HISTORY: "_cdc_current"}
 
 _INTEGERS = frozenset({"tinyint", "smallint", "int", "bigint"})
 
@@ -73,10 +73,9 @@ def create_view(engine: ReaderEngine, view: str, shape: TableShape, path: str | 
     else:
         raise ConfigError(f"{engine} reads this table by name; pass that name with --from")
     columns = ",\n".join(f"  {_column(same, dialect)}" for same in versions(shape.columns))
-    return (
-        f"CREATE OR REPLACE VIEW {_name(view, dialect)} AS\nSELECT\n{columns}\n"
-        f"FROM {relation}\nWHERE {_PRESENT[shape.mode]};"
-    )
+    only_live = any(column.name == DELETED_AT for column in shape.lacks)
+    live = "" if only_live else f"\nWHERE {_PRESENT[shape.mode]}"
+    return f"CREATE OR REPLACE VIEW {_name(view, dialect)} AS\nSELECT\n{columns}\nFROM {relation}{live};"
 
 
 def _name(name: str, dialect: _Dialect) -> str:

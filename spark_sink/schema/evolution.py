@@ -20,7 +20,7 @@ from cdc_core.table_id import TableId
 from spark_sink.errors import Reason, Refused
 from spark_sink.schema.column_rules import COLUMN_RULES
 from spark_sink.schema.column_types import TIMES, holds, is_finer_than_microseconds, is_narrower
-from spark_sink.schema.table_spec import PLAIN, SOURCE, Mode, TableSpec
+from spark_sink.schema.table_spec import DELETED_AT, PLAIN, SOURCE, Mode, TableSpec
 
 # The prefix for the sink's own columns.
 META_PREFIX = "_cdc_"
@@ -89,8 +89,8 @@ class TableColumn(Struct, frozen=True):
 class TableShape(Struct, frozen=True, dict=True):
     """A table's columns without the sink's own columns, and the columns that form the key. A changelog has no key.
 
-    `lacks` lists the sink's own columns that the table does not have yet. `built` is the rebuild that created the
-    table, or "". `foreign` lists columns that someone else added, which events never write.
+    `lacks` lists the sink's own columns that the table does not have. `built` is the rebuild that created the table, or
+    "". `foreign` lists columns that someone else added, which events never write.
     """
 
     table: TableId
@@ -327,7 +327,8 @@ class _Layout:
         if missing:
             raise Refused(Reason.TABLE_REFUSED, f"the key column {missing[0]} is missing from the columns")
         key = self._current.key if self._current else tuple(self._versions[name][0].name for name in self._key)
-        shape = TableShape(self._table, tuple(self._columns), key, self._form.mode)
+        lacks = self._unneeded if self._current is None else ()
+        shape = TableShape(self._table, tuple(self._columns), key, self._form.mode, lacks)
         several = {
             column.name: tuple(other.name for other in versions if other is not column)
             for versions in self._versions.values()
@@ -350,8 +351,15 @@ class _Layout:
         wider = tuple(column for column in self._columns[: len(stored)] if column not in stored)
         if wider:
             return plan(Widen(wider, rewrites=not self._in_place))
-        added = (*self._columns[len(stored) :], *self._current.lacks)
+        lacking = [column for column in self._current.lacks if column not in self._unneeded]
+        added = (*self._columns[len(stored) :], *lacking)
         return plan(AddColumns(added) if added else None)
+
+    @property
+    def _unneeded(self) -> tuple[TableColumn, ...]:
+        """Return the sink's own columns that the table does not need."""
+        needs_all = self._form.soft or self._form.mode != Mode.MIRROR
+        return () if needs_all else (TableColumn(DELETED_AT, "timestamp"),)
 
 
 def no_key() -> Refused:

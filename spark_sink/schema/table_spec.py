@@ -12,6 +12,9 @@ Said = TypeVar("Said")
 # The column that separates the rows from different source tables in a shared table. This column is part of the key.
 SOURCE = "_cdc_source"
 
+# The column with the time at which a row was deleted at the source. Only a mirror that keeps deleted rows needs it.
+DELETED_AT = "_cdc_deleted_at"
+
 
 class Mode(StrEnum):
     """The meaning of a table's rows (docs/sink-design.md)."""
@@ -38,12 +41,14 @@ class TableSpec(NamedTuple):
     Args:
         key: the key columns as named in events, if the configuration declares them.
         shared: whether several source tables share the table.
+        soft: whether deleted rows stay in the table.
     """
 
     mode: Mode = Mode.MIRROR
     key: tuple[str, ...] = ()
     shared: bool = False
     format: Format = Format.DELTA
+    soft: bool = False
 
 
 PLAIN = TableSpec()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from spark_sink.schema.evolution import TableShape
+from spark_sink.schema.table_spec import DELETED_AT as DELETED_AT
 from spark_sink.schema.table_spec import Mode
 
-# The sink's own columns in every table. A row with DELETED_AT was deleted at the source. It is only in the table if the
-# table keeps deleted rows.
-SCOPE, POS, STATE = "_cdc_scope", "_cdc_pos", "_cdc_state"
-INCOMPLETE, DELETED_AT = "_cdc_incomplete", "_cdc_deleted_at"
+# The sink's own columns in every table.
+SCOPE, POS, STATE, INCOMPLETE = "_cdc_scope", "_cdc_pos", "_cdc_state", "_cdc_incomplete"
 COMMIT_TS, UPDATED_AT = "_cdc_commit_ts", "_cdc_updated_at"
 
 # In a mirror: columns that the columnar fold reads from stored rows, and columns that are only for readers.
@@ -61,9 +61,16 @@ OWN_COLUMNS: Mapping[Mode, Mapping[str, str]] = {
     Mode.HISTORY: HISTORY_COLUMNS,
 }
 
-# Columns that a table from an earlier release can lack. These columns are added with the table's next event.
-ADDED_LATER: Mapping[Mode, frozenset[str]] = {
-    Mode.MIRROR: frozenset({COMMIT_TS, UPDATED_AT}),
+# Columns that a table can lack. A mirror has DELETED_AT only if it keeps deleted rows, or once kept them. A table from
+# an earlier release can lack the others, which are added with the table's next event.
+OPTIONAL: Mapping[Mode, frozenset[str]] = {
+    Mode.MIRROR: frozenset({COMMIT_TS, UPDATED_AT, DELETED_AT}),
     Mode.CHANGELOG: frozenset(),
     Mode.HISTORY: frozenset(),
 }
+
+
+def new_columns(shape: TableShape) -> dict[str, str]:
+    """Return the columns of a new table, the sink's own columns last, with their Spark SQL types."""
+    lacks = {column.name for column in shape.lacks}
+    return {**shape.types, **{name: sql for name, sql in OWN_COLUMNS[shape.mode].items() if name not in lacks}}

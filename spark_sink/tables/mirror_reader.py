@@ -35,8 +35,8 @@ _MEMORY = msgspec.json.Decoder(Memory)
 
 
 class MirrorReader:
-    """The reading half of a mirror. Each format implements `floors`, and `_scan`, which returns columns of the rows in
-    the table. The other methods also find the deleted rows that are remembered next to the table.
+    """The reading half of a mirror. Each format implements `floors`, and `_scan_files`, which returns columns of the
+    rows in the table. The other methods also find the deleted rows that are remembered next to the table.
     """
 
     shape: TableShape
@@ -46,9 +46,20 @@ class MirrorReader:
     def floors(self) -> Mapping[str, str]:
         raise NotImplementedError
 
-    def _scan(self, names: Sequence[str], reach: Reach | None = None) -> Iterator[pa.RecordBatch]:
-        """Return these columns for all rows of the table within `reach`, and possibly for other rows."""
+    def _scan_files(self, names: Sequence[str], reach: Reach | None = None) -> Iterator[pa.RecordBatch]:
+        """Return these columns, which the table has, for all of its rows within `reach`, and possibly for other
+        rows.
+        """
         raise NotImplementedError
+
+    def _scan(self, names: Sequence[str], reach: Reach | None = None) -> Iterator[pa.RecordBatch]:
+        """Return columns like `_scan_files`. Those of the sink's columns that the table lacks are NULL."""
+        lacking = {column.name: arrow_type(column.type) for column in self.shape.lacks}
+        for batch in self._scan_files([name for name in names if name not in lacking], reach):
+            columns = [
+                pa.nulls(batch.num_rows, lacking[name]) if name in lacking else batch.column(name) for name in names
+            ]
+            yield pa.RecordBatch.from_arrays(columns, list(names)) if lacking else batch
 
     def write(self, changes: TableChanges, *markers: Marker) -> None:
         raise NotImplementedError
@@ -67,7 +78,7 @@ class MirrorReader:
         self.deleted_rows.forget(before)
 
     def _move_out(self) -> None:
-        names = [*self.shape.key, *(name for name in REMEMBERED if name not in self._lacking)]
+        names = [*self.shape.key, *REMEMBERED]
         found = [batch.filter(pc.is_valid(batch.column(DELETED_AT))) for batch in self._scan(names)]
         deleted = pa.Table.from_batches([batch for batch in found if batch.num_rows] or found[:1]) if found else None
         if deleted is None or not deleted.num_rows:
@@ -77,8 +88,7 @@ class MirrorReader:
             self._remove_deleted_rows(marker)
 
     def _move_back(self) -> None:
-        names = [*self.shape.types, *(name for name in REMEMBERED if name not in self._lacking)]
-        deleted = self.deleted_rows.find(names, self.floors)
+        deleted = self.deleted_rows.find([*self.shape.types, *REMEMBERED], self.floors)
         columns = (map(pa.Array.to_pylist, batch.columns) for batch in self._scan(self.shape.key))
         present = {key for keys in columns for key in zip(*keys, strict=True)}
         keys = zip(*(deleted.column(name).to_pylist() for name in self.shape.key), strict=True)
@@ -91,14 +101,15 @@ class MirrorReader:
         """Remember those of the written rows that are deleted, if they are kept apart. Return whether there are any,
         and the markers for the commit that removes them from the table.
         """
-        deleted = rows.filter(pc.is_valid(rows.column(DELETED_AT))) if self.deleted_rows.are_apart else rows.slice(0, 0)
+        are_apart = self.deleted_rows.are_apart or DELETED_AT in self._lacking
+        deleted = rows.filter(pc.is_valid(rows.column(DELETED_AT))) if are_apart else rows.slice(0, 0)
         return bool(deleted.num_rows), self.deleted_rows.remember(deleted, self.floors)
 
     def marks(self, keys: Collection[Key]) -> dict[Key, RowMark]:
-        found = self._stored(keys, (*MARK_COLUMNS, *({COMMIT_TS} - self._lacking)))
+        found = self._stored(keys, (*MARK_COLUMNS, COMMIT_TS))
         return {
-            key: RowMark(str(scope), str(pos), bool(incomplete), bool(deleted), _memory(state), *committed)
-            for key, (scope, pos, state, incomplete, deleted, *committed) in found
+            key: RowMark(str(scope), str(pos), bool(incomplete), bool(deleted), _memory(state), committed)
+            for key, (scope, pos, state, incomplete, deleted, committed) in found
         }
 
     def mark_columns(self, keys: pa.Table) -> pa.Table:
@@ -158,9 +169,7 @@ class MirrorReader:
 
     @property
     def _lacking(self) -> set[str]:
-        """Return the sink's columns that are missing from the table. A sweep can encounter missing columns, because it
-        does not add any.
-        """
+        """Return the sink's columns that are missing from the table."""
         return {column.name for column in self.shape.lacks}
 
     def _stored(self, keys: Collection[Key], names: Sequence[str]) -> Iterator[tuple[Key, tuple[Any, ...]]]:

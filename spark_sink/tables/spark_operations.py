@@ -26,7 +26,7 @@ class Merge(Struct, frozen=True, tag=True):
         inserts_only: none of the rows is stored in the table version that the worker has read (`version`).
         at: the new UPDATED_AT for all rows. It is not in the file, because the file must have the same content if
             another process stages it.
-        deletes: remove the rows with DELETED_AT from the table, instead of writing them.
+        deletes: remove the rows with the flag GONE from the table, instead of writing them.
         summary: additional commit metadata, if the format supports it.
     """
 
@@ -92,8 +92,8 @@ class CloseVersions(Struct, frozen=True, tag=True):
 
 Order = Merge | RaiseFloors | Clear | Retire | RemoveDeleted | SetProperties | CloseVersions
 
-# The prefix for flags in a staged file.
-WRITTEN = "_cdc_written_"
+# The prefix for flags in a staged file, and the flag for deleted rows.
+WRITTEN, GONE = "_cdc_written_", "_cdc_gone"
 
 
 def merged(name: str, kept: Collection[str]) -> str:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import dropwhile, pairwise
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import expr
 
+from spark_sink.schema.evolution import TableColumn
 from spark_sink.tables.changes import Deletion
 from spark_sink.tables.meta_columns import COMMIT_TS, DELETED_AT, INCOMPLETE, STATE, UPDATED_AT
-from spark_sink.tables.spark_operations import WRITTEN, Merge, merged
+from spark_sink.tables.spark_operations import GONE, WRITTEN, Merge, merged
 from spark_sink.tables.staging import Staging
+from spark_sink.tables.table_properties import is_of_source, own_last
 
 _STAGED = "cdc_staged"
 
@@ -21,7 +24,7 @@ _WHOLE = {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
 
 def staged_rows(session: SparkSession, staging: Staging, order: Merge) -> DataFrame:
     """Return a staged file's rows as a data frame, with the time at which the rows are written."""
-    flags = {WRITTEN + name: "boolean" for name in order.kept}
+    flags = dict.fromkeys([*(WRITTEN + name for name in order.kept), *([GONE] if order.deletes else [])], "boolean")
     declared = ", ".join(f"`{name}` {sql}" for name, sql in {**order.columns, **flags}.items())
     path = f"{staging.warehouse}/{staging.folder}/{order.path}"
     staged = session.read.options(**_WHOLE).schema(declared).parquet(path)
@@ -41,10 +44,22 @@ def merge_statement(table: str, staged: DataFrame, order: Merge) -> str:
     # The conditions contain no positions, because the fold has already compared the positions.
     matched, live = f"WHEN MATCHED THEN UPDATE SET {updates}", ""
     if order.deletes:
-        matched = f"WHEN MATCHED AND s.{DELETED_AT} IS NOT NULL THEN DELETE {matched}"
-        live = f" AND s.{DELETED_AT} IS NULL"
+        matched = f"WHEN MATCHED AND s.{GONE} THEN DELETE {matched}"
+        live = f" AND NOT s.{GONE}"
     missing = f"WHEN NOT MATCHED{live} THEN INSERT ({names}) VALUES ({values})"  # noqa: S608 - quoted
     return f"MERGE INTO {table} AS t USING {_STAGED} AS s ON {' AND '.join(same)} {matched} {missing}"
+
+
+def add_columns(session: SparkSession, table: str, present: Sequence[str], added: Sequence[TableColumn]) -> None:
+    """Add columns before the sink's own columns. In a table from an earlier release, the sink's own columns can be in
+    the middle, and become the last columns. The table name must already be quoted.
+    """
+    columns = own_last([*present, *(column.name for column in added)])
+    place = {columns[0]: "FIRST"} | {name: f"AFTER `{before}`" for before, name in pairwise(columns)}
+    for name in filter(is_of_source, dropwhile(is_of_source, present)):
+        session.sql(f"ALTER TABLE {table} ALTER COLUMN `{name}` {place[name]}")
+    declared = ", ".join(f"`{column.name}` {column.type} {place[column.name]}" for column in added)
+    session.sql(f"ALTER TABLE {table} ADD COLUMNS ({declared})")
 
 
 def retirement(deletion: Deletion) -> str:

@@ -28,9 +28,9 @@ from spark_sink.tables.meta_columns import (
     SCOPE,
     UPDATED_AT,
 )
-from spark_sink.tables.mirror_reader import MirrorReader, without_deleted
+from spark_sink.tables.mirror_reader import MirrorReader
 from spark_sink.tables.reach import Bounds, Reach, Values, bounds_of, reach_of
-from spark_sink.tables.spark_operations import WRITTEN, Clear, Merge, Order, RaiseFloors, RemoveDeleted, Retire
+from spark_sink.tables.spark_operations import GONE, WRITTEN, Clear, Merge, Order, RaiseFloors, RemoveDeleted, Retire
 
 
 @dataclass(frozen=True)
@@ -97,8 +97,11 @@ class OrderingMirror(MirrorReader):
         staged = rows = changes.rows.drop_columns([name for name in changes.rows.column_names if name in lacking])
         for name, flags in changes.kept.items():
             staged = staged.append_column(WRITTEN + name, flags)
-        if deletes and changes.inserts_only:
-            staged = without_deleted(staged)
+        if deletes:
+            gone = pc.is_valid(changes.rows.column(DELETED_AT))
+            # If none of the rows is stored, none has to be removed.
+            deletes = not changes.inserts_only
+            staged = staged.append_column(GONE, gone) if deletes else staged.filter(pc.invert(gone))
         types = {**self.shape.types, **META_COLUMNS}
         keys = set(zip(*(staged.column(name).to_pylist() for name in self.shape.key), strict=True))
         reach = reach_of(keys, self.shape.key) if keys else {}

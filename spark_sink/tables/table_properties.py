@@ -5,7 +5,7 @@ from the columns.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from cdc_core.table_id import TableId
 from spark_sink.errors import FatalError, Reason, Refused
@@ -13,7 +13,7 @@ from spark_sink.schema.column_types import is_known
 from spark_sink.schema.evolution import META_PREFIX, TableColumn, TableShape
 from spark_sink.schema.layout import FileLayout
 from spark_sink.schema.table_spec import SOURCE, Mode
-from spark_sink.tables.meta_columns import ADDED_LATER, OWN_COLUMNS
+from spark_sink.tables.meta_columns import OPTIONAL, OWN_COLUMNS
 
 # The source table that the table belongs to.
 KEY_PROPERTY, TABLE_PROPERTY = "cdc.key", "cdc.table"
@@ -51,7 +51,7 @@ def shape_from(properties: Mapping[str, str], types: Mapping[str, str]) -> Table
     own = {name for name in types if name.startswith(META_PREFIX) and name != SOURCE}
     mode = Mode(properties.get(MODE_PROPERTY, Mode.MIRROR))
     lacks = tuple(TableColumn(name, sql) for name, sql in OWN_COLUMNS[mode].items() if name not in own)
-    foreign = own - OWN_COLUMNS[mode].keys() or {column.name for column in lacks} - ADDED_LATER[mode]
+    foreign = own - OWN_COLUMNS[mode].keys() or {column.name for column in lacks} - OPTIONAL[mode]
     if KEY_PROPERTY not in properties or TABLE_PROPERTY not in properties or foreign:
         raise Refused(Reason.TABLE_REFUSED, "the table was not created by this sink")
     made = _made(properties, types)
@@ -78,11 +78,16 @@ def _made(properties: Mapping[str, str], types: Mapping[str, str]) -> list[str]:
     """Return the columns that the sink created. The sink never creates a column with a type that no event can have."""
     listed = properties.get(COLUMNS_PROPERTY)
     names = types if listed is None else frozenset(json.loads(listed))
-    return [name for name, sql in types.items() if name in names and _is_of_source(name) and is_known(sql)]
+    return [name for name, sql in types.items() if name in names and is_of_source(name) and is_known(sql)]
 
 
-def _is_of_source(name: str) -> bool:
+def is_of_source(name: str) -> bool:
     return name == SOURCE or not name.startswith(META_PREFIX)
+
+
+def own_last(names: Iterable[str]) -> list[str]:
+    """Return column names in the order of a table: the sink's own columns come last."""
+    return sorted(names, key=lambda name: not is_of_source(name))
 
 
 def added_properties(
@@ -91,7 +96,7 @@ def added_properties(
     """Return the properties to set before more columns are added to a table. Without its source name, a column would be
     treated as a different column. If a column were not listed, it would be treated as someone else's column.
     """
-    names = [column.name for column in added if _is_of_source(column.name)]
+    names = [column.name for column in added if is_of_source(column.name)]
     if not names:
         return {}
     made = dict.fromkeys([*_made(properties, types), *names])

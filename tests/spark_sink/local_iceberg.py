@@ -39,14 +39,15 @@ from spark_sink.tables.meta_columns import (
     END_SCOPE,
     END_TS,
     INCOMPLETE,
-    OWN_COLUMNS,
     POS,
     SCOPE,
     STATE,
     UPDATED_AT,
+    new_columns,
 )
 from spark_sink.tables.protocols import TableDdl
 from spark_sink.tables.spark_operations import (
+    GONE,
     WRITTEN,
     Clear,
     CloseVersions,
@@ -58,7 +59,7 @@ from spark_sink.tables.spark_operations import (
     Retire,
     SetProperties,
 )
-from spark_sink.tables.table_properties import FLOORS_PROPERTY, added_properties, missing_columns
+from spark_sink.tables.table_properties import FLOORS_PROPERTY, added_properties, is_of_source, missing_columns
 from tests.spark_sink.lake import Lake
 from tests.spark_sink.local import local_ddl
 
@@ -93,8 +94,7 @@ class LocalCreation:
         *spaces, _ = known.path(name)[1:]
         for parts in range(len(spaces)):
             self._catalog.create_namespace_if_not_exists(tuple(spaces[: parts + 1]))
-        columns = {**shape.types, **OWN_COLUMNS[shape.mode]}
-        schema = pa.schema([(column, stored_type(sql)) for column, sql in columns.items()])
+        schema = pa.schema([(column, stored_type(sql)) for column, sql in new_columns(shape).items()])
         table = self._catalog.create_table(
             known.path(name)[1:],
             schema,
@@ -118,8 +118,12 @@ class LocalCreation:
             if properties:
                 transaction.set_properties(properties)
             with transaction.update_schema() as update:
+                *_, last = filter(is_of_source, present)
                 for column in missing_columns(name, present, columns):
                     update.union_by_name(pa.schema([(column.name, arrow_type(column.type))]))
+                    if is_of_source(column.name):
+                        update.move_after(column.name, last)
+                        last = column.name
 
     def widen(self, name: str, columns: Sequence[TableColumn], *, rewrites: bool = False) -> None:
         with _loaded(self._tables, name).update_schema() as update:
@@ -188,7 +192,7 @@ class LocalWriter:
         rows = {tuple(row[name] for name in order.key): row for row in table.scan().to_arrow().to_pylist()}
         for new in staged:
             key = tuple(new[name] for name in order.key)
-            if order.deletes and new[DELETED_AT]:
+            if order.deletes and new[GONE]:
                 rows.pop(key, None)
                 continue
             old = rows.setdefault(key, {})

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
+from msgspec.structs import replace
 
 from spark_sink.model.event import Key
 from spark_sink.model.row import (
@@ -25,10 +26,10 @@ from spark_sink.tables.spark_operations import Order
 
 
 class MemoryTable:
-    """Rows by key, including deleted ones."""
+    """Rows by key, including deleted ones. The table has all of the sink's own columns."""
 
     def __init__(self, shape: TableShape) -> None:
-        self.shape = shape
+        self.shape = replace(shape, lacks=())
         self.choice = Choice(Engine.FUSED, "")
         self.orders: list[Order] = []
         self.floors: Mapping[str, str] = {}

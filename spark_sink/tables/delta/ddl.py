@@ -10,7 +10,8 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from deltalake import DeltaTable, Field, Schema
+import pyarrow as pa
+from deltalake import DeltaTable, Field, Schema, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.schema import ArrayType, DataType, PrimitiveType
 
@@ -36,9 +37,16 @@ from spark_sink.tables.locations import location, spelled
 from spark_sink.tables.meta_columns import (
     OWN_COLUMNS,
     POS,
+    new_columns,
 )
 from spark_sink.tables.protocols import DeltaAlterations
-from spark_sink.tables.table_properties import added_properties, layout_property, missing_columns, shape_properties
+from spark_sink.tables.table_properties import (
+    added_properties,
+    layout_property,
+    missing_columns,
+    own_last,
+    shape_properties,
+)
 
 # The number of columns for which Delta keeps statistics by default. Statistics for more columns would enlarge the log
 # without a benefit.
@@ -75,7 +83,7 @@ class DeltaDdl:
             if present is not None:
                 return present
             layout = self._layout(name, shape)
-            columns, properties = {**shape.types, **OWN_COLUMNS[shape.mode]}, table_properties(shape, layout)
+            columns, properties = new_columns(shape), table_properties(shape, layout)
             if not layout.needs_spark:
                 self._create(name, columns, properties, layout.parted_by)
                 return name
@@ -91,7 +99,7 @@ class DeltaDdl:
             if shape_of(table).built == shape.built:
                 return present
             layout = self._layout(present, shape)
-            columns, properties = {**shape.types, **OWN_COLUMNS[shape.mode]}, table_properties(shape, layout)
+            columns, properties = new_columns(shape), table_properties(shape, layout)
             if not features_of(table) - FUSED_FEATURES and not layout.needs_spark:
                 schema = Schema([_field(column, sql) for column, sql in columns.items()])
                 DeltaTable.create(
@@ -149,17 +157,25 @@ class DeltaDdl:
         properties = added_properties(table.metadata().configuration, types_of(table), columns)
         if not _is_exact(table, properties):
             return False
-        missing = [_field(column.name, column.type) for column in missing_columns(name, types_of(table), columns)]
+        missing = missing_columns(name, types_of(table), columns)
         try:
             if properties.items() - table.metadata().configuration.items():
                 table.alter.set_table_properties(properties, raise_if_not_exists=False)
             if missing:
-                table.alter.add_columns(missing)
+                _extend(table, missing)
         except CommitFailedError:
             if attempts == 1:
                 raise
             return self._add_columns(name, columns, attempts - 1)
         return True
+
+
+def _extend(table: DeltaTable, columns: Sequence[TableColumn]) -> None:
+    """Add columns before the sink's own columns, by a write that replaces the schema and no rows."""
+    fields = {field.name: field for field in table.schema().fields}
+    fields |= {column.name: _field(column.name, column.type) for column in columns}
+    schema = pa.schema(Schema([fields[name] for name in own_last(fields)]).to_arrow())
+    write_deltalake(table, schema.empty_table(), mode="overwrite", schema_mode="overwrite", predicate="false")
 
 
 def _is_exact(table: DeltaTable, properties: Collection[str]) -> bool:

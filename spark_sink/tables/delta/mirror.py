@@ -5,9 +5,10 @@ change the table at the same time.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from spark_sink.schema.engine_choice import Choice
@@ -32,10 +33,11 @@ from spark_sink.tables.meta_columns import (
     UPDATED_AT,
 )
 from spark_sink.tables.mirror_reader import MirrorReader, without_deleted
+from spark_sink.tables.reach import Reach
 from spark_sink.tables.table_properties import FLOORS_PROPERTY
 
 
-class DeltaMirror(DeltaRows, MirrorReader):
+class DeltaMirror(MirrorReader, DeltaRows):
     """A table that mirrors one source table."""
 
     def __init__(self, table: DeltaTable, shape: TableShape, choice: Choice, deleted_rows: DeletedRows) -> None:
@@ -47,25 +49,29 @@ class DeltaMirror(DeltaRows, MirrorReader):
         return floors_of(self._table)
 
     def write(self, changes: TableChanges, *markers: Marker) -> None:
-        source, deleted, remembered = self._writable(changes), *self._remembered(changes.rows)
+        deleted, remembered = self._remembered(changes.rows)
         markers += remembered
         if changes.inserts_only:
-            self._append(without_deleted(source) if deleted else source, markers)
+            rows = without_deleted(changes.rows) if deleted else changes.rows
+            self._append(self._writable(rows, changes.at), markers)
             return
-        before = self._table.version()
-        removes = DELETED_AT if deleted else None
+        source, before = self._writable(changes.rows, changes.at), self._table.version()
+        removes = pc.is_valid(changes.rows.column(DELETED_AT)) if deleted else None
         self._upsert(Upsert(source, self.shape.key, changes.kept, removes), markers)
         if self._table.version() == before:  # none of the deleted rows was in the table
             self._append(source.slice(0, 0), markers)
+
+    def _scan_files(self, names: Sequence[str], reach: Reach | None = None) -> Iterator[pa.RecordBatch]:
+        return DeltaRows._scan(self, names, reach)
 
     def _remove_deleted_rows(self, marker: Marker) -> None:
         with committing(self._table, marker):
             self._table.delete(f"`{DELETED_AT}` IS NOT NULL", commit_properties=commit(marker))
 
-    def _writable(self, changes: TableChanges) -> pa.Table:
-        rows, lacking = changes.rows, self._lacking
-        if changes.at is not None and UPDATED_AT not in lacking:
-            times = pa.repeat(pa.scalar(changes.at, pa.timestamp("us", "UTC")), rows.num_rows)
+    def _writable(self, rows: pa.Table, at: int | None) -> pa.Table:
+        lacking = self._lacking
+        if at is not None and UPDATED_AT not in lacking:
+            times = pa.repeat(pa.scalar(at, pa.timestamp("us", "UTC")), rows.num_rows)
             rows = rows.append_column(UPDATED_AT, times)
         return rows.drop_columns([name for name in rows.column_names if name in lacking])
 

@@ -16,7 +16,7 @@ from spark_sink.schema.layout import FileLayout
 from spark_sink.tables.delta.open_table import STATISTICS_PROPERTY, shape_of, types_of
 from spark_sink.tables.locations import location
 from spark_sink.tables.meta_columns import OWN_COLUMNS, POS
-from spark_sink.tables.spark_sql import listed, literal
+from spark_sink.tables.spark_sql import add_columns, listed, literal
 from spark_sink.tables.table_properties import IDENTITY, MODE_PROPERTY, added_properties
 
 
@@ -29,14 +29,14 @@ class SparkDdl:
 
     def add_columns(self, name: str, columns: Sequence[TableColumn]) -> None:
         table = DeltaTable(location(self._warehouse, name))
-        properties = added_properties(table.metadata().configuration, types_of(table), columns)
+        present = types_of(table)
+        properties = added_properties(table.metadata().configuration, present, columns)
         if any(column.type == "timestamp_ntz" for column in columns):
             # Spark enables this feature automatically when it creates a table, but not when it adds a column.
             properties["delta.feature.timestampNtz"] = "supported"
         if properties:
             self._spark.sql(f"ALTER TABLE {self._quoted(name)} SET TBLPROPERTIES ({listed(properties)})")
-        added = declared({column.name: column.type for column in columns})
-        self._spark.sql(f"ALTER TABLE {self._quoted(name)} ADD COLUMNS ({added})")
+        add_columns(self._spark, self._quoted(name), list(present), columns)
 
     def create(self, name: str, columns: Mapping[str, str], properties: Mapping[str, str], layout: FileLayout) -> None:
         self._spark.sql(

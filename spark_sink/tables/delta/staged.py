@@ -44,7 +44,7 @@ class StagedMirror(OrderingMirror, DeltaOpened):
     def _stored_floors(self) -> Mapping[str, str]:
         return floors_of(self._table)
 
-    def _scan(self, names: Sequence[str], reach: Reach | None = None) -> Iterator[pa.RecordBatch]:
+    def _scan_files(self, names: Sequence[str], reach: Reach | None = None) -> Iterator[pa.RecordBatch]:
         sql = {**self.shape.types, **META_COLUMNS}
         types = {name: arrow_type(sql[name]) for name in names}
         read = by_file if self._by_file else by_query

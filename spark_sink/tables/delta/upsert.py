@@ -16,7 +16,7 @@ from spark_sink.events.arrow_values import counting
 from spark_sink.events.row_numbers import places
 from spark_sink.tables.changes import Marker
 from spark_sink.tables.delta.open_table import commit
-from spark_sink.tables.spark_operations import WRITTEN, merged
+from spark_sink.tables.spark_operations import GONE, WRITTEN, merged
 
 
 @dataclass(frozen=True)
@@ -27,18 +27,20 @@ class Upsert:
         key: the columns that identify a row.
         kept: for each column that some rows leave unchanged, one flag per row, which is true if the row writes the
             column.
-        removes: a column of `rows`. If a row has a value in it, the stored row is removed instead of replaced.
+        removes: one flag per row, which is true if the stored row is removed instead of replaced. None removes no row.
     """
 
     rows: pa.Table
     key: Sequence[str]
     kept: Mapping[str, pa.Array] = field(default_factory=dict)
-    removes: str | None = None
+    removes: pa.ChunkedArray | None = None
 
     def merge(self, table: DeltaTable, markers: Sequence[Marker]) -> None:
         names, source = self.rows.column_names, self.rows
         for name, flags in self.kept.items():
             source = source.append_column(WRITTEN + name, flags)
+        if self.removes is not None:
+            source = source.append_column(GONE, self.removes)
         merge = table.merge(
             source,
             " AND ".join(f"t.`{name}` = s.`{name}`" for name in self.key),
@@ -49,8 +51,7 @@ class Upsert:
         )
         present = None
         if self.removes is not None:
-            merge = merge.when_matched_delete(f"s.`{self.removes}` IS NOT NULL")
-            present = f"s.`{self.removes}` IS NULL"
+            merge, present = merge.when_matched_delete(f"s.`{GONE}`"), f"NOT s.`{GONE}`"
         updates = {f"`{name}`": merged(name, self.kept) for name in names}
         inserts = {f"`{name}`": f"s.`{name}`" for name in names}
         # The conditions contain no positions, because the fold has already compared the positions, and the commit fails
@@ -95,4 +96,4 @@ class Upsert:
         """One flag per row, which is true if the row removes the stored row."""
         if self.removes is None:
             return pa.repeat(False, self.rows.num_rows)
-        return self.rows.column(self.removes).combine_chunks().is_valid()
+        return self.removes.combine_chunks()

@@ -29,8 +29,8 @@ from spark_sink.tables.iceberg.file_layout import (
 )
 from spark_sink.tables.iceberg.open_table import shape_of, types_of
 from spark_sink.tables.iceberg.spark_catalog import java_table
-from spark_sink.tables.meta_columns import OWN_COLUMNS, POS
-from spark_sink.tables.spark_sql import listed, literal
+from spark_sink.tables.meta_columns import POS, new_columns
+from spark_sink.tables.spark_sql import add_columns, listed, literal
 from spark_sink.tables.table_properties import (
     IDENTITY,
     MODE_PROPERTY,
@@ -100,7 +100,7 @@ class IcebergDdl:
         return present
 
     def _create(self, statement: str, name: str, shape: TableShape) -> None:
-        declared = _declared({**shape.types, **OWN_COLUMNS[shape.mode]}.items())
+        declared = _declared(new_columns(shape).items())
         layout = layout_for(name, self._layouts) or FileLayout()
         check_layout(layout, shape, Format.ICEBERG)
         properties = creation_properties(shape, self._traits().format_version, layout)
@@ -121,8 +121,7 @@ class IcebergDdl:
         if properties:
             self._spark.sql(f"ALTER TABLE {quoted(self._catalog, name)} SET TBLPROPERTIES ({listed(properties)})")
         if missing:
-            declared = _declared((column.name, column.type) for column in missing)
-            self._spark.sql(f"ALTER TABLE {quoted(self._catalog, name)} ADD COLUMNS ({declared})")
+            add_columns(self._spark, quoted(self._catalog, name), list(present), missing)
 
     def widen(self, name: str, columns: Sequence[TableColumn], *, rewrites: bool = False) -> None:
         """See `TableAlterations`. Nothing is rewritten, because every Iceberg table can have files with both types."""

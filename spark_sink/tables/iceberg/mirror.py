@@ -44,7 +44,7 @@ class IcebergMirror(OrderingMirror, IcebergOpened):
         stored: dict[str, str] = json.loads(self._table.properties.get(FLOORS_PROPERTY, "{}"))
         return stored
 
-    def _scan(self, names: Sequence[str], reach: Reach | None = None) -> Iterator[pa.RecordBatch]:
+    def _scan_files(self, names: Sequence[str], reach: Reach | None = None) -> Iterator[pa.RecordBatch]:
         return self._read(names, near(reach or {}, self.shape.types))
 
     def _values(self, reach: Reach) -> Values:

@@ -59,9 +59,13 @@ _SQL: Mapping[type[IcebergType], str] = {
 _LISTS: Mapping[str, pa.DataType] = {"array<string>": pa.list_(pa.string())}
 
 
-def types_of(metadata: TableMetadata) -> dict[str, str]:
-    """Return each column's Spark SQL type. For types that no event can have, return the name that Iceberg uses."""
-    return {field.name: _sql(field.field_type) for field in metadata.schema().fields}
+def types_of(metadata: TableMetadata, snapshot: Snapshot | None = None) -> dict[str, str]:
+    """Return each column's Spark SQL type, by default in the present schema. For types that no event can have, return
+    the name that Iceberg uses.
+    """
+    id = metadata.current_schema_id if snapshot is None or snapshot.schema_id is None else snapshot.schema_id
+    schema = metadata.schema_by_id(id) or metadata.schema()
+    return {field.name: _sql(field.field_type) for field in schema.fields}
 
 
 def stored_type(sql: str) -> pa.DataType:
@@ -75,8 +79,9 @@ def _sql(type: IcebergType) -> str:
     return _SQL.get(type.__class__, str(type))
 
 
-def shape_of(metadata: TableMetadata) -> TableShape:
-    return shape_from(metadata.properties, types_of(metadata))
+def shape_of(metadata: TableMetadata, snapshot: Snapshot | None = None) -> TableShape:
+    """Return the table's shape; by default, the present one."""
+    return shape_from(metadata.properties, types_of(metadata, snapshot))
 
 
 def ancestors(metadata: TableMetadata, of: int | None = None) -> Iterator[Snapshot]:

@@ -114,7 +114,7 @@ class IcebergTables:
         return self._mirror(name, table, version)
 
     def _mirror(self, name: str, table: Table, snapshot: int) -> IcebergMirror | None:
-        shape = shape_of(table.metadata)
+        shape = shape_of(table.metadata, table.snapshot_by_id(snapshot))
         if shape.mode != Mode.MIRROR:
             return None
         choice = choose_for_iceberg(name, self.engines, buckets_of(table.metadata))

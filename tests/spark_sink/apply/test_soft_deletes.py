@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -94,3 +95,31 @@ def test_in_delta_lake(lake: Lake) -> None:
 
 def _short_life(id: int, pos: int) -> list[Any]:
     return [change("c", {"id": id}, {"a": "x"}, pos=pos, schema=SCHEMA), change("d", {"id": id}, pos=pos + 1)]
+
+
+def test_the_column_of_delete_times(each_lake_of_rows: Lake) -> None:
+    """A mirror that keeps no deleted rows has no column for their times. The column is added when it begins to keep
+    them, and stays. A truncate, a late event and a sweep work without the column.
+    """
+    lake = each_lake_of_rows
+    lake.use(TableRules())
+    lake.announce(SCHEMA)
+    lake.apply(0, [change("c", {"id": n}, {"a": f"a{n}", "b": "b"}, pos=n, schema=SCHEMA) for n in (1, 2, 3, 4)])
+    lake.apply(1, [change("d", {"id": 1}, pos=5), *_short_life(9, 6), change("u", {"id": 9}, {"a": "late"}, pos=6)])
+    began = datetime.now(UTC).isoformat()
+    assert ([2, 3, 4], False) == ([row["id"] for row in lake.rows()], _keeps_times(lake))
+    lake.apply(2, [change("u", {"id": id}, {"a": "later"}, pos=7 + id, full=False) for id in (3, 4)])
+    lake.use(SOFT)
+    assert "1 rows deleted" == lake.command("sweep", argument=began).result
+    assert not _keeps_times(lake)
+    lake.apply(3, [change("d", {"id": 3}, pos=20)])
+    shown = {row["id"]: (row["a"], row["_cdc_deleted_at"] is not None) for row in lake.stored().to_pylist()}
+    gone = dict.fromkeys((1, 2, 9), (None, True))
+    assert {**gone, 3: ("later", True), 4: ("later", False)} == shown
+    lake.use(TableRules())
+    lake.apply(4, [change("u", {"id": 3}, {"a": "too late"}, pos=20), change("t", None, pos=21)])
+    assert ([], True) == (lake.stored().to_pylist(), _keeps_times(lake))
+
+
+def _keeps_times(lake: Lake) -> bool:
+    return "_cdc_deleted_at" in lake.stored().column_names

@@ -127,12 +127,31 @@ def test_a_move_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_deleted_row_in_both_places(lake: Lake) -> None:
     """An older release wrote a deleted row into the table. It returns to the table once."""
     lake.announce(SCHEMA)
-    lake.apply(0, [*_inserts(1, 2), change("d", {"id": 1}, pos=10, schema=SCHEMA)])
+    lake.use(replace(lake.rules, soft_deletes=True))
+    lake.apply(0, _inserts(1, 2))
+    lake.use(replace(lake.rules, soft_deletes=False))
+    lake.apply(1, [change("d", {"id": 1}, pos=10, schema=SCHEMA)])
     older = lake.stored().to_pylist()[0] | {"id": 1, "name": None, "_cdc_deleted_at": datetime(2026, 1, 1, tzinfo=UTC)}
     write_deltalake(lake.path(), pa.Table.from_pylist([older], lake.stored().schema), mode="append")
     lake.use(replace(lake.rules, soft_deletes=True))
-    lake.apply(1, _inserts(3))
-    assert [1, 2, 3] == sorted(lake.stored().column("id").to_pylist())
+    lake.apply(2, _inserts(3))
+    assert {1: True, 2: False, 3: False} == {
+        row["id"]: row["_cdc_deleted_at"] is not None for row in lake.stored().to_pylist()
+    }
+
+
+def test_lost_markers_before_the_first_delete(tmp_path: Path) -> None:
+    """A table without a column for delete times keeps no deleted row, even if nothing says that they are apart."""
+    lake = LocalIcebergLake(tmp_path / "warehouse")
+    lake.announce(SCHEMA)
+    lake.apply(0, _inserts(1, 2))
+    table = lake.iceberg()
+    table.overwrite(table.scan().to_arrow())
+    newest = table.metadata.current_snapshot_id
+    others = [one.snapshot_id for one in table.metadata.snapshots if one.snapshot_id != newest]
+    table.maintenance.expire_snapshots().by_ids(others).commit()
+    assert "2 rows deleted" == lake.command("sweep", argument=datetime.now(UTC).isoformat()).result
+    assert {} == _stored(lake)
 
 
 def test_a_row_that_was_deleted_long_before_its_batch(lake: Lake) -> None:

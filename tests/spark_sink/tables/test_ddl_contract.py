@@ -24,7 +24,7 @@ from spark_sink.tables.delta.ddl import DeltaDdl, quarantine_properties, table_p
 from spark_sink.tables.delta.spark_ddl import SparkDdl, quoted
 from spark_sink.tables.delta.tables import DeltaTables
 from spark_sink.tables.locations import location
-from spark_sink.tables.meta_columns import OWN_COLUMNS
+from spark_sink.tables.meta_columns import new_columns
 from spark_sink.tables.protocols import TableDdl
 from spark_sink.tables.spark_sql import listed
 from tests.spark_sink.changes import schema_of
@@ -61,7 +61,7 @@ class CreatingSparkDdl(SparkDdl):
         self.spark, self.warehouse = spark, warehouse
 
     def create(self, name: str, shape: TableShape) -> str:
-        self._create(name, {**shape.types, **OWN_COLUMNS[shape.mode]}, table_properties(shape))
+        self._create(name, new_columns(shape), table_properties(shape))
         return name
 
     def create_quarantine(self) -> None:

@@ -8,6 +8,7 @@ import pytest
 from spark_sink.errors import Overtaken
 from spark_sink.tables.changes import Marker, TableChanges
 from spark_sink.tables.delta.mirror import DeltaMirror
+from spark_sink.tables.meta_columns import DELETED_AT
 from tests.spark_sink.changes import change, schema_of
 from tests.spark_sink.lake import Lake
 
@@ -28,6 +29,7 @@ def twice(lake: Lake) -> tuple[DeltaMirror, DeltaMirror]:
 def _changes(mirror: DeltaMirror, value: str) -> TableChanges:
     rows = mirror._table.to_pyarrow_table()
     place = rows.column_names.index("a")
+    rows = rows.append_column(DELETED_AT, pa.nulls(1, pa.timestamp("us", "UTC")))
     return TableChanges(rows.set_column(place, "a", pa.array([value])), kept={}, inserts_only=False)
 
 

@@ -18,6 +18,7 @@ from spark_sink.tables.changes import Marker, TableChanges
 from spark_sink.tables.delta import rows
 from spark_sink.tables.delta.mirror import DeltaMirror
 from spark_sink.tables.delta.upsert import Upsert
+from spark_sink.tables.meta_columns import DELETED_AT
 from tests.spark_sink.changes import change, schema_of
 from tests.spark_sink.lake import Lake
 
@@ -59,7 +60,7 @@ def test_both_ways(seed: int, tmp_path: Path) -> None:
     write_deltalake(tmp_path, stored)
     written = _rows(rng, rng.sample(KEYS, rng.randint(1, len(KEYS))))
     kept = {n: pa.array([rng.random() < 0.5 for _ in range(len(written))]) for n in VALUES if rng.random() < 0.5}
-    upsert = Upsert(written, KEY, kept, rng.choice((None, "gone")))
+    upsert = Upsert(written, KEY, kept, rng.choice((None, written.column("gone").is_valid())))
     table = DeltaTable(tmp_path)
     whole = upsert.applied_to(table.to_pyarrow_table())
     upsert.merge(table, [])
@@ -91,7 +92,7 @@ def _opened(lake: Lake, *, feed: bool = False) -> DeltaMirror:
 
 
 def _changed(table: DeltaMirror) -> TableChanges:
-    stored = table._table.to_pyarrow_table()
+    stored = table._table.to_pyarrow_table().append_column(DELETED_AT, pa.nulls(1, pa.timestamp("us", "UTC")))
     place = stored.column_names.index("a")
     return TableChanges(stored.set_column(place, "a", pa.array(["y"])), kept={}, inserts_only=False)
 
