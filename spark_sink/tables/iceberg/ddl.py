@@ -16,6 +16,7 @@ from spark_sink.schema.layout import (
     layout_for,
 )
 from spark_sink.schema.table_spec import Format, Mode
+from spark_sink.spark.failures import SPARK_ERRORS
 from spark_sink.spark.session import sibling
 from spark_sink.tables.iceberg.catalog_traits import CatalogTraits
 from spark_sink.tables.iceberg.catalogs import TableCatalog, in_sql, quoted
@@ -121,7 +122,16 @@ class IcebergDdl:
         if properties:
             self._spark.sql(f"ALTER TABLE {quoted(self._catalog, name)} SET TBLPROPERTIES ({listed(properties)})")
         if missing:
-            add_columns(self._spark, quoted(self._catalog, name), list(present), missing)
+            self._extend(quoted(self._catalog, name), list(present), missing)
+
+    def _extend(self, table: str, present: Sequence[str], missing: Sequence[TableColumn]) -> None:
+        try:
+            add_columns(self._spark, table, present, missing)
+        except SPARK_ERRORS:
+            # By default, a Hive metastore compares the types of old and new columns by place, and then accepts new
+            # columns only at the end. If the catalog has another problem, this statement fails as well.
+            declared = _declared((column.name, column.type) for column in missing)
+            self._spark.sql(f"ALTER TABLE {table} ADD COLUMNS ({declared})")
 
     def widen(self, name: str, columns: Sequence[TableColumn], *, rewrites: bool = False) -> None:
         """See `TableAlterations`. Nothing is rewritten, because every Iceberg table can have files with both types."""
