@@ -31,6 +31,7 @@ from spark_sink.schema.catalog import SchemaReader
 from spark_sink.schema.table_spec import Format
 from spark_sink.spark import session as spark_session
 from spark_sink.spark.checkpoint import check_progress, checkpoint_id, has_progress, offset_entry, progress
+from spark_sink.tables.catalog_views import CatalogViews
 from spark_sink.tables.delta.registration import SparkCatalog
 from spark_sink.tables.formats import (
     FormatMaintenance,
@@ -40,6 +41,8 @@ from spark_sink.tables.formats import (
     spark_ddl,
     spark_writer,
 )
+from spark_sink.tables.registration import Catalog
+from spark_sink.tables.spark_views import ViewingCatalog
 
 log = structlog.get_logger()
 
@@ -111,13 +114,13 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
         maintenance = Maintenance(files, control, settings.maintenance.rules, metrics)
         registration = None
         if settings.catalog is not None:
-            known = SparkCatalog(
-                spark,
-                settings.tables.warehouse,
-                settings.catalog.name,
-                is_delta=lambda name: tables.format(name) is Format.DELTA,
+            name, suffix = settings.catalog.name, settings.catalog.views
+            known: Catalog = SparkCatalog(
+                spark, settings.tables.warehouse, name, is_delta=lambda name: tables.format(name) is Format.DELTA
             )
-            registration = Registration(known, control.batches, metrics)
+            if suffix is not None:
+                known = ViewingCatalog(spark, tables, known, CatalogViews(name, suffix))
+            registration = Registration(known, control.batches, metrics, ddl.changed)
         topic_range = TopicRange(spark, settings, lambda: schemas.begins(topic))
         limit, layouts = settings.batches.max_offsets, FormatRelayout(spark, tables)
         actions = Actions(apply, tables, control, metrics, limit, maintenance, registration, topic_range, layouts)

@@ -74,7 +74,7 @@ class Metrics:
             "columns_beside",
             "Columns added with a suffix because the type at the source no longer fits the existing column.",
         )
-        self._unregistered = self._counter("registration_failures", "Tables that the catalog rejected.")
+        self._unregistered = self._counter("registration_failures", "Tables or views that the catalog rejected.")
         self._latency = _LatencyHistogram()
         self.registry.register(self._latency)
 

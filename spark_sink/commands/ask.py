@@ -130,9 +130,10 @@ def maintain(config: Path, table: str | None, dry_run: bool, seconds: float | No
 @click.argument("table", required=False)
 @wait
 def register(config: Path, table: str | None, seconds: float | None) -> None:
-    """Register TABLE, or all tables, in the configured catalog.
+    """Register TABLE, or all tables, in the configured catalog, and replace their views.
 
-    The sink registers new tables automatically.
+    The sink does this automatically for new and changed tables. `SELECT * FROM` a registered mirror returns the rows of
+    the source.
     """
     _ask(config, "register", table, None, seconds)
 

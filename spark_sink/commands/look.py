@@ -116,17 +116,25 @@ def cut(config: Path, batch: int | None, checkpoint: str | None) -> None:
     show_default=True,
     help="Query engine that will read the view.",
 )
-@click.option("--name", help="Name of the view. Defaults to the table name, with dots replaced by underscores.")
+@click.option(
+    "--name",
+    help="Name of the view. Defaults to the view that catalog.views names, or to the table name with underscores "
+    "instead of dots.",
+)
 @click.option(
     "--from",
     "relation",
     help="Name of the table in the engine. Required for engines that cannot find a table by its folder.",
 )
 def view(config: Path, table: str, engine: str, name: str | None, relation: str | None) -> None:
-    """Print the SQL for a view of TABLE with its source columns and its live rows."""
+    """Print the SQL for a view of TABLE with its source columns and its live rows.
+
+    If catalog.views is set, the sink keeps this view in the catalog.
+    """
     loaded = configured(config)
     from spark_sink.errors import ConfigError, Refused
     from spark_sink.operations import status
+    from spark_sink.tables.catalog_views import CatalogViews
     from spark_sink.tables.locations import location
 
     tables = opened(loaded)
@@ -139,6 +147,10 @@ def view(config: Path, table: str, engine: str, name: str | None, relation: str 
         raise ConfigError(
             f"table {table!r} does not exist yet, and its events are waiting; run `spark-sink status` to see why"
         )
+    known = loaded.catalog
+    if known and known.views and engine == ReaderEngine.SPARK and not (name or relation):
+        click.echo(CatalogViews(known.name, known.views).statement(table, shape, tables))
+        return
     named = name or table.replace(".", "_")
     # No engine reliably finds an Iceberg table by its folder, because the engine would have to guess the newest
     # metadata file.

@@ -291,6 +291,11 @@ class CatalogSettings(_Section):
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")] = Field(
         default="spark_catalog", description="Name of the catalog in Spark, as described in docs/sink/tables.md."
     )
+    views: Annotated[str, Field(pattern=r"^[A-Za-z0-9_]+$")] | None = Field(
+        default=None,
+        description="Suffix for schemas with a view of each table, such as `_views`: the view of `shop_sales.orders` "
+        "is then `shop_sales_views.orders`. If unset, the sink keeps no views.",
+    )
 
 
 class MetricsSettings(_Section):

@@ -1,4 +1,4 @@
-"""Register new tables in a catalog, and retry tables that the catalog rejects."""
+"""Register new and changed tables in a catalog, and retry tables that the catalog rejects."""
 
 from __future__ import annotations
 
@@ -22,12 +22,20 @@ class Registration:
     """Registers tables in the catalog, and remembers which tables this process has registered.
 
     Args:
+        changed: returns the tables whose columns were changed since the last call. They are registered again, because
+            the catalog can have views of them.
         clock: returns seconds since any fixed moment.
     """
 
     def __init__(
-        self, catalog: Catalog, batches: BatchTable, metrics: Metrics, clock: Callable[[], float] = time.monotonic
+        self,
+        catalog: Catalog,
+        batches: BatchTable,
+        metrics: Metrics,
+        changed: Callable[[], Collection[str]] = tuple,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._changed = changed
         self._catalog = catalog
         self._batches = batches
         self._metrics = metrics
@@ -37,12 +45,15 @@ class Registration:
         self._begun = False
 
     def applied(self, reports: Iterable[TableReport]) -> None:
-        """Register the tables that a batch wrote. With the first batch, register all existing tables."""
+        """Register the tables that a batch wrote or changed. With the first batch, register all existing tables."""
         names = {report.table for report in reports if report.version is not None}
         if not self._begun:
             names |= self._batches.tables()
             self._begun = True
         now = self._clock()
+        changed = set(self._changed())
+        self._known -= changed
+        names |= changed
         due = {name for name, at in self._waiting.items() if at <= now}
         self._offer(sorted((names - self._known - self._waiting.keys()) | due))
 

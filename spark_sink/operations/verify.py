@@ -175,9 +175,9 @@ def _compare_rows(table: MirrorTable, wanted: Mapping[Key, KeptRow], result: Ver
     stored, marks = table.rows(set(wanted)), table.marks(set(wanted))
     differing: dict[Key, list[str]] = {}
     foreign = set(table.shape.foreign)
-    for group in versions([one for one in table.shape.columns if one.name not in foreign]):
-        for key in _differing(group, wanted, stored, cuts_times):
-            differing.setdefault(key, []).append(group[0].sent_as)
+    for name, group in versions([one for one in table.shape.columns if one.name not in foreign]).items():
+        for key in _differing(name, group, wanted, stored, cuts_times):
+            differing.setdefault(key, []).append(name)
     result.compared += len(wanted)
     for key, names in differing.items():
         if marks[key].incomplete:
@@ -195,6 +195,7 @@ def _is_disputed(row: KeptRow | None) -> bool:
 
 
 def _differing(
+    name: str,
     group: Sequence[TableColumn],
     wanted: Mapping[Key, KeptRow],
     stored: Mapping[Key, Mapping[str, Any]],
@@ -204,7 +205,6 @@ def _differing(
 
     A column that no change wrote is only compared if the row is complete in the topic.
     """
-    name = group[0].sent_as
     rows = {key: row.values or {} for key, row in wanted.items()}
     keys = [key for key, values in rows.items() if name in values or not wanted[key].incomplete]
     sent = [rows[key].get(name) for key in keys]

@@ -1,8 +1,9 @@
-"""A view of a table for readers, with each source column once, and with live rows only."""
+"""A view of a table for readers: each source column once, under its name at the source, and live rows only."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -46,7 +47,14 @@ _DIALECTS: Mapping[ReaderEngine, _Dialect] = {
 # The condition for live rows. In all other modes, a key has no single live row.
 _PRESENT: Mapping[Mode, str] = {Mode.MIRROR: f"{DELETED_AT} IS NULL", Mode.HISTORY: "_cdc_current"}
 
-_INTEGERS = frozenset({"tinyint", "smallint", "int", "bigint"})
+# The number of decimal digits that can represent every value of an integer type.
+_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
+
+# The types that double represents exactly.
+_DOUBLES = frozenset({"tinyint", "smallint", "int", "float", "double"})
+
+_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
+_MOST_DIGITS = 38
 
 
 def create_view(engine: ReaderEngine, view: str, shape: TableShape, path: str | None, table: str | None = None) -> str:
@@ -60,41 +68,73 @@ def create_view(engine: ReaderEngine, view: str, shape: TableShape, path: str | 
     Raises:
         ConfigError: such a view of the table is not possible, or the engine does not read folders.
     """
-    if shape.mode not in _PRESENT:
+    if not has_rows(shape):
         allowed = ", ".join(_PRESENT)
         raise ConfigError(
             f"a table with mode {shape.mode} contains events instead of rows; views are only possible for {allowed}"
         )
     dialect = _DIALECTS[engine]
     if table is not None:
-        relation = _name(table, dialect)
+        relation = quoted_name(engine, table)
     elif dialect.relation is not None and path is not None:
         relation = dialect.relation(path)
     else:
         raise ConfigError(f"{engine} reads this table by name; pass that name with --from")
-    columns = ",\n".join(f"  {_column(same, dialect)}" for same in versions(shape.columns))
+    columns = ",\n".join(f"  {column}" for column in _columns(shape.columns, dialect))
     only_live = any(column.name == DELETED_AT for column in shape.lacks)
     live = "" if only_live else f"\nWHERE {_PRESENT[shape.mode]}"
-    return f"CREATE OR REPLACE VIEW {_name(view, dialect)} AS\nSELECT\n{columns}\nFROM {relation}{live};"
+    return f"CREATE OR REPLACE VIEW {quoted_name(engine, view)} AS\nSELECT\n{columns}\nFROM {relation}{live};"
 
 
-def _name(name: str, dialect: _Dialect) -> str:
-    return ".".join(_quoted(part, dialect.quote) for part in name.split("."))
+def has_rows(shape: TableShape) -> bool:
+    """Return whether the table contains rows instead of events, so that a view is possible."""
+    return shape.mode in _PRESENT
 
 
-def versions(columns: Sequence[TableColumn]) -> list[list[TableColumn]]:
-    """Return a table's columns, grouped so that all versions of a source column are together."""
+def quoted_name(engine: ReaderEngine, name: str) -> str:
+    """Return a name with dots between its parts in an engine's SQL."""
+    return ".".join(_quoted(part, _DIALECTS[engine].quote) for part in name.split("."))
+
+
+def versions(columns: Sequence[TableColumn]) -> Mapping[str, Sequence[TableColumn]]:
+    """Return the columns that have the values of each source column, by the name of the source column."""
     found: dict[str, list[TableColumn]] = {}
     for column in columns:
-        found.setdefault(column.source or column.name, []).append(column)
-    return list(found.values())
+        found.setdefault(column.sent_as, []).append(column)
+    return found
 
 
-def _column(same: Sequence[TableColumn], dialect: _Dialect) -> str:
+def _columns(columns: Sequence[TableColumn], dialect: _Dialect) -> Iterator[str]:
+    """Return the view's columns, named as at the source. If two names differ only in case, the later one is named as in
+    the table, because engines ignore case.
+    """
+    taken: set[str] = set()
+    for sent_as, same in versions(columns).items():
+        name = sent_as if sent_as.lower() not in taken else same[0].name
+        taken.add(name.lower())
+        value, named = _value(same, dialect), _quoted(name, dialect.quote)
+        yield value if value == named else f"{value} AS {named}"
+
+
+def _value(same: Sequence[TableColumn], dialect: _Dialect) -> str:
     names = [_quoted(column.name, dialect.quote) for column in same]
     if len(names) == 1:
         return names[0]
-    # Any other combination of types is converted to text, which is exact.
-    whole = all(column.type in _INTEGERS for column in same)
-    values = names if whole else [f"CAST({name} AS {dialect.text})" for name in names]
-    return f"coalesce({', '.join(values)}) AS {names[0]}"
+    type = _number({column.type for column in same}) or dialect.text
+    return f"coalesce({', '.join(f'CAST({name} AS {type})' for name in names)})"
+
+
+def _number(types: Set[str]) -> str | None:
+    """Return the number type that represents all values of these types exactly. None if there is no such type."""
+    if types <= _DIGITS.keys():
+        return max(types, key=lambda type: _DIGITS[type]).upper()
+    if types <= _DOUBLES:
+        return "DOUBLE"
+    before, after = 0, 0
+    for type in types:
+        found = _DECIMAL.fullmatch(type)
+        if found is None and type not in _DIGITS:
+            return None
+        digits, scale = (int(found[1]), int(found[2])) if found else (_DIGITS[type], 0)
+        before, after = max(before, digits - scale), max(after, scale)
+    return f"DECIMAL({before + after},{after})" if before + after <= _MOST_DIGITS else None

@@ -179,6 +179,12 @@ class FormatDdl:
         self._tables = tables
         self._delta = delta
         self._iceberg = iceberg
+        self._changed: set[str] = set()
+
+    def changed(self) -> set[str]:
+        """Return the tables whose columns were changed since the last call."""
+        found, self._changed = self._changed, set()
+        return found
 
     def create(self, name: str, shape: TableShape) -> str:
         self._tables.check_format(name)
@@ -186,13 +192,17 @@ class FormatDdl:
 
     def replace(self, name: str, shape: TableShape) -> str:
         self._tables.check_format(name)
-        return self._of(name).replace(name, shape)
+        replaced = self._of(name).replace(name, shape)
+        self._changed.add(replaced)
+        return replaced
 
     def add_columns(self, name: str, columns: Sequence[TableColumn]) -> None:
         self._of(name).add_columns(name, columns)
+        self._changed.add(name)
 
     def widen(self, name: str, columns: Sequence[TableColumn], *, rewrites: bool = False) -> None:
         self._of(name).widen(name, columns, rewrites=rewrites)
+        self._changed.add(name)
 
     def set_properties(self, name: str, properties: Mapping[str, str]) -> None:
         self._of(name).set_properties(name, properties)

@@ -98,6 +98,52 @@ def test_view_of_duckdb(tmp_path: Path, mode: Mode) -> None:
         _check([column[0] for column in found.description or ()], found.fetchall())
 
 
+_LIVE = (TableColumn("_cdc_deleted_at", "timestamp"),)
+
+VALUES = {
+    "a name that Delta Lake does not accept": ([TableColumn("a~20~b", "int", "a b")], ['"a~20~b" AS "a b"']),
+    "names that differ only in case": (
+        [TableColumn("Id", "int"), TableColumn("id__v2", "string", "id"), TableColumn("id__v2__v2", "int", "id__v2")],
+        ['"Id"', '"id__v2"', '"id__v2__v2"'],
+    ),
+    "integers": (
+        [TableColumn("n", "int"), TableColumn("n__v2", "bigint", "n")],
+        ['coalesce(CAST("n" AS BIGINT), CAST("n__v2" AS BIGINT)) AS "n"'],
+    ),
+    "an integer and a decimal": (
+        [TableColumn("n", "bigint"), TableColumn("n__v2", "decimal(9,4)", "n")],
+        ['coalesce(CAST("n" AS DECIMAL(23,4)), CAST("n__v2" AS DECIMAL(23,4))) AS "n"'],
+    ),
+    "decimals": (
+        [TableColumn("n", "decimal(9,4)"), TableColumn("n__v2", "decimal(12,2)", "n")],
+        ['coalesce(CAST("n" AS DECIMAL(14,4)), CAST("n__v2" AS DECIMAL(14,4))) AS "n"'],
+    ),
+    "decimals with too many digits together": (
+        [TableColumn("n", "decimal(38,0)"), TableColumn("n__v2", "decimal(38,10)", "n")],
+        ['coalesce(CAST("n" AS VARCHAR), CAST("n__v2" AS VARCHAR)) AS "n"'],
+    ),
+    "an integer and a double": (
+        [TableColumn("n", "int"), TableColumn("n__v2", "double", "n")],
+        ['coalesce(CAST("n" AS DOUBLE), CAST("n__v2" AS DOUBLE)) AS "n"'],
+    ),
+    "a number that a double does not represent": (
+        [TableColumn("n", "bigint"), TableColumn("n__v2", "double", "n")],
+        ['coalesce(CAST("n" AS VARCHAR), CAST("n__v2" AS VARCHAR)) AS "n"'],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", VALUES)
+def test_columns(case: str) -> None:
+    """A column has its name at the source, and its versions are one exact number where possible."""
+    columns, expected = VALUES[case]
+    shape = TableShape(TableId("shop", "sales", None, "orders"), tuple(columns), (columns[0].name,), lacks=_LIVE)
+    lines = create_view(ReaderEngine.DUCKDB, "v", shape, "/lake").splitlines()
+    assert ['CREATE OR REPLACE VIEW "v" AS', "SELECT"] == lines[:2]
+    assert expected == [line.strip().removesuffix(",") for line in lines[2:-1]]
+    assert "FROM delta_scan('/lake');" == lines[-1]
+
+
 def test_engines_name_tables_their_way() -> None:
     """The statement refers to tables by folder or by name, quoted as each engine does."""
     shape = _shape(Mode.MIRROR)

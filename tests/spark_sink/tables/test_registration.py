@@ -40,7 +40,7 @@ settings = Spark(master="local[1]", memory="1g", jars=tuple(map(str, spark_jars(
 spark = spark_session.build("registration", settings, warehouse)
 clock = [0.0]
 catalog, metrics = SparkCatalog(spark, warehouse, "spark_catalog", lambda name: name != "shop_sales.berg"), Metrics(0)
-registration = Registration(catalog, BatchTable(warehouse, "test", "", "canonical"), metrics, lambda: clock[0])
+registration = Registration(catalog, BatchTable(warehouse, "test", "", "canonical"), metrics, clock=lambda: clock[0])
 said = {}
 
 def refused():
@@ -52,7 +52,7 @@ said["again"] = registration.by_hand(["shop_sales.orders"])
 said["other format"] = registration.by_hand(["shop_sales.berg"]), spark.catalog.tableExists("shop_sales.berg")
 # Another warehouse has a table of that name: it is not taken for ours.
 other = SparkCatalog(spark, elsewhere, "spark_catalog", lambda _: True)
-late = Registration(other, BatchTable(elsewhere, "test", "", "canonical"), metrics, lambda: clock[0])
+late = Registration(other, BatchTable(elsewhere, "test", "", "canonical"), metrics, clock=lambda: clock[0])
 late.applied([])
 said["refused"] = refused()
 spark.sql("DROP TABLE shop_sales.orders")

@@ -1,0 +1,42 @@
+"""The views that the sink keeps in a catalog: their names, and the statement that replaces one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spark_sink.schema.business_view import ReaderEngine, create_view, quoted_name
+from spark_sink.schema.evolution import TableShape
+from spark_sink.schema.table_spec import Format
+from spark_sink.tables.formats import FormatTables
+from spark_sink.tables.registration import CatalogName
+
+
+@dataclass(frozen=True)
+class CatalogViews:
+    """The names of the views in a Spark catalog.
+
+    Args:
+        catalog: the catalog's name in Spark.
+        suffix: a view is in a schema that is named like its table's schema, with this suffix.
+    """
+
+    catalog: str
+    suffix: str
+
+    def schema(self, name: str) -> str:
+        """Return the schema of a table's view, in SQL."""
+        return quoted_name(ReaderEngine.SPARK, f"{self.catalog}.{CatalogName.of(name).schema}{self.suffix}")
+
+    def statement(self, name: str, shape: TableShape, tables: FormatTables) -> str:
+        """Return the statement that creates or replaces a table's view.
+
+        Raises:
+            ConfigError: a table with this mode has no view.
+        """
+        known = CatalogName.of(name)
+        view = f"{self.catalog}.{known.schema}{self.suffix}.{known.table}"
+        if tables.format(name) is Format.ICEBERG:
+            table = ".".join(tables.iceberg_catalog.path(name))
+        else:
+            table = f"{self.catalog}.{known.schema}.{known.table}"
+        return create_view(ReaderEngine.SPARK, view, shape, None, table)
