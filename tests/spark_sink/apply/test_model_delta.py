@@ -32,7 +32,7 @@ def test_any_delivery_gives_the_table(each_lake_of_rows: Lake) -> None:
     rules = TableRules(all_scopes=True, engines=EngineRules({"*": ENGINE}))
     lake.use(TableRules(all_scopes=True) if lake.formats else rules)
     histories = _delivered(lake, _count(lake, COUNT))
-    wrong = {made.seed for made in histories if not _right(lake, made)}
+    wrong = {made.seed for made in histories if not is_right(lake, made)}
     assert set() == wrong
 
 
@@ -68,7 +68,7 @@ def _delivered(lake: Lake, count: int) -> list[History]:
     return histories
 
 
-def _right(lake: Lake, made: History) -> bool:
+def is_right(lake: Lake, made: History) -> bool:
     rows, incomplete = table_after(made.events)
     name = f"shop_sales.{made.table}"
     if not lake.tables.exists(name):
