@@ -65,6 +65,8 @@ SAMPLE_SOURCES: list[dict[str, Any]] = [
         "tables": [{"table": "support.KIT", "key": ["ID"]}],
     },
 ]
+# All other tables are Delta tables.
+ICEBERG_TABLE = "legacy_shop.order_lines"
 LIMIT_SECONDS = 180.0
 
 console = Console(width=None if sys.stdout.isatty() else 140)
@@ -88,6 +90,7 @@ def main(changes: int, seed: int, directory: Path, stay: bool) -> None:
     try:
         with Broker(directory=directory / "broker") as broker:
             stack = Stack(broker.bootstrap, directory, [source.settings for source in sources] + SAMPLE_SOURCES)
+            stack.change("sink", tables={"formats": {ICEBERG_TABLE: "iceberg"}})
             try:
                 again = None if stay else broker_again(broker.settled_port(), broker.directory)
                 equal = Demo(stack, sources, changes, again).run()

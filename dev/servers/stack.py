@@ -24,8 +24,8 @@ import yaml
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
 from prometheus_client.parser import text_string_to_metric_families
+from pyiceberg.table import StaticTable
 
 from dev.demo.writers import PARTITIONS, Raw
 from dev.jars import spark_jars
@@ -307,18 +307,30 @@ class Stack:
             reader.close()
         return {(tp.topic, tp.partition): max(tp.offset, 0) for tp in answer}
 
+    def folder(self, table: str) -> Path:
+        """Return a lakehouse table's folder."""
+        return self.warehouse.joinpath(*table.split("."))
+
     def rows(self, table: str) -> list[dict[str, Any]]:
-        """Return the rows in a lakehouse table, without our own columns. The result is empty until the table exists."""
-        try:
-            found = DeltaTable(str(self.warehouse / Path(*table.split(".")))).to_pyarrow_table()
-        except TableNotFoundError:
-            return []
-        names = [name for name in found.column_names if not name.startswith("_cdc")]
-        singles = {field.name for field in found.schema if field.type == pyarrow.float32()}
-        return [
-            {name: _shortest(cell) if name in singles and cell is not None else cell for name, cell in row.items()}
-            for row in found.select(names).to_pylist()
-        ]
+        """Return the rows in a lakehouse table, without the sink's columns. The result is empty until the table
+        exists.
+        """
+        folder = self.folder(table)
+        if DeltaTable.is_deltatable(str(folder)):
+            return source_rows(DeltaTable(str(folder)).to_pyarrow_table())
+        if (folder / "metadata" / "version-hint.text").exists():
+            return source_rows(StaticTable.from_metadata(str(folder)).scan().to_arrow())
+        return []
+
+
+def source_rows(table: pyarrow.Table) -> list[dict[str, Any]]:
+    """Return a table's rows without the sink's columns."""
+    names = [name for name in table.column_names if not name.startswith("_cdc")]
+    singles = {field.name for field in table.schema if field.type == pyarrow.float32()}
+    return [
+        {name: _shortest(cell) if name in singles and cell is not None else cell for name, cell in row.items()}
+        for row in table.select(names).to_pylist()
+    ]
 
 
 def wait_until(what: str, seconds: float, ready: Any, stack: Stack | None = None) -> None:
