@@ -55,10 +55,10 @@ def add_columns(session: SparkSession, table: str, present: Sequence[str], added
     the middle, and become the last columns. The table name must already be quoted.
     """
     columns = own_last([*present, *(column.name for column in added)])
-    place = {columns[0]: "FIRST"} | {name: f"AFTER `{before}`" for before, name in pairwise(columns)}
+    place = {columns[0]: "FIRST"} | {name: f"AFTER {_ticked(before)}" for before, name in pairwise(columns)}
     for name in filter(is_of_source, dropwhile(is_of_source, present)):
-        session.sql(f"ALTER TABLE {table} ALTER COLUMN `{name}` {place[name]}")
-    declared = ", ".join(f"`{column.name}` {column.type} {place[column.name]}" for column in added)
+        session.sql(f"ALTER TABLE {table} ALTER COLUMN {_ticked(name)} {place[name]}")
+    declared = ", ".join(f"{_ticked(column.name)} {column.type} {place[column.name]}" for column in added)
     session.sql(f"ALTER TABLE {table} ADD COLUMNS ({declared})")
 
 
@@ -82,6 +82,12 @@ def literal(text: str) -> str:
 def listed(properties: Mapping[str, str]) -> str:
     """Return the SQL list of table properties."""
     return ", ".join(f"{literal(key)} = {literal(value)}" for key, value in properties.items())
+
+
+def _ticked(name: str) -> str:
+    """Return a column's name in SQL. A column that someone else added can have any name."""
+    ticked = name.replace("`", "``")
+    return f"`{ticked}`"
 
 
 def _value(value: str | int) -> str:

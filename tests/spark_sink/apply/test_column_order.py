@@ -14,6 +14,8 @@ from deltalake.schema import PrimitiveType
 from spark_sink.config.table_rules import TableRules
 from spark_sink.schema.engine_choice import Engine, EngineRules
 from spark_sink.schema.table_spec import Format, Mode
+from spark_sink.spark.session import sibling
+from spark_sink.tables.iceberg.catalogs import quoted
 from spark_sink.tables.meta_columns import OWN_COLUMNS
 from spark_sink.tables.table_properties import COLUMNS_PROPERTY
 from tests.spark_sink.changes import change, schema_of
@@ -85,3 +87,19 @@ def test_own_columns_in_the_middle(merging_lake: MergingLake, engine: Engine) ->
     lake.apply(1, [change("u", {"id": 1}, {"a": "y", **ROW}, pos=3, schema=newer)])
     _check(lake.stored().column_names, Mode.MIRROR)
     assert [("x", None), ("y", Decimal("1.50"))] == sorted((row["a"], row["c"]) for row in lake.rows())
+
+
+def test_a_column_of_others(merging_lake: MergingLake) -> None:
+    """It can have any name, and comes before the sink's own columns as well."""
+    lake = merging_lake
+    lake.formats = {"*": Format.ICEBERG}
+    lake.use(TableRules())
+    lake.announce(schema_of(OLD))
+    lake.apply(0, [change("c", {"id": 1}, {"a": "x"}, pos=1)])
+    catalog = lake.tables.iceberg_catalog
+    table = quoted(catalog, "shop_sales.orders")
+    sibling(lake.spark, catalog.spark).sql(f"ALTER TABLE {table} ADD COLUMNS (`the``irs` string)")
+    newer = lake.announce(schema_of(NEW))
+    lake.apply(1, [change("u", {"id": 1}, {"a": "y", **ROW}, pos=3, schema=newer)])
+    names = lake.stored().column_names
+    assert ["id", "a", "the`irs", "b", "c", "_cdc_scope"] == names[:6]
