@@ -33,7 +33,7 @@ _COMMANDS = {
     "adopt": "Assign TABLE to another source table, whose rows replace existing rows with the same key.",
     "sweep": "Delete the rows of TABLE that were missing from a reload.",
     "maintain": "Compact, checkpoint and vacuum TABLE, or all tables.",
-    "register": "Register TABLE, or all tables, in the configured catalog.",
+    "register": "Register TABLE, or all tables, in the configured catalog, and replace their views.",
 }
 _MODULES = {
     **dict.fromkeys(("resume", "discard", "park", "rebuild", "relayout", "adopt", "sweep"), "ask"),
