@@ -96,7 +96,6 @@ def _check(lake: Lake, rules: TableRules, folder: Path) -> Topic:
     topic = _loaded(lake)
     _changed(topic)
     plain = _plain(folder)
-    plain.use(replace(TableRules(), soft_deletes=rules.soft_deletes))
     assert plain.rows() == _rows(lake)
     assert [] == lake.parked()
     return topic
