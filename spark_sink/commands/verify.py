@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from cdc_core.reader import Change
     from cdc_core.table_id import TableId
     from spark_sink.operations.verify import Verified
+
+_KINDS = ("missing", "extra", "different", "duplicated")
 
 # The maximum number of keys that are printed of each kind.
 _KEYS = 20
@@ -59,14 +61,15 @@ def verify(config: Path, table: str, batch: int | None, keys: bool, as_json: boo
         raise ConfigError(f"{table} is shared by several source tables (tables.shared), so it cannot be compared")
     ends = {int(one): offset for one, offset in cut["parked"].get(table, cut)["offsets"].items()}
     topic = _Topic(loaded)
-    expected = ExpectedRows(source)
+    expected = ExpectedRows(mirror.shape)
     expected.add(topic.changes(source, ends))
     found = compare(mirror, expected, complete=topic.is_complete, cuts_times=loaded.tables.rules.truncated_times)
+    found.unreadable = topic.unreadable
     if as_json:
         click.echo(msgspec.json.encode(_report(found, table, cut, keys)).decode())
     else:
         click.echo(f"{table} at batch {cut['batch']} (version {cut['tables'][table]}): {_told(found)}")
-        for kind in ("missing", "extra", "different") if keys else ():
+        for kind in _KINDS if keys else ():
             for key in getattr(found, kind)[:_KEYS]:
                 click.echo(f"  {kind}: {', '.join(map(str, key))}")
     if not found.is_equal:
@@ -91,6 +94,7 @@ class _Topic:
         wanted = {one: starting.get(one, 0) if isinstance(starting, dict) else 0 for one in available}
         self._begins = {one: max(offset, wanted[one]) for one, offset in available.items()}
         self.is_complete = self._begins == wanted
+        self.unreadable = 0
 
     def changes(self, source: TableId, ends: Mapping[int, int]) -> Iterator[Change]:
         """Yield a source table's changes."""
@@ -99,30 +103,33 @@ class _Topic:
         from spark_sink.operations.verify import change_of
 
         for value in read_range(self._options, self._name, self._begins, ends):
-            with suppress(ReadError, ValueError):  # the sink quarantined the record
+            try:
                 change = change_of(decode(value))
-                if change.table == source:
-                    yield change
+            except (ReadError, ValueError):
+                self.unreadable += 1
+                continue
+            if change.table == source:
+                yield change
 
 
 def _told(found: Verified) -> str:
-    """Return the result as a sentence."""
+    """Return the result in one line."""
     columns = ", ".join(f"{name} {count}" for name, count in sorted(found.columns.items()))
-    wrong = {
+    counts = {
+        "rows compared": found.compared,
         "missing": len(found.missing),
         "extra": len(found.extra),
         f"with other values ({columns})": len(found.different),
+        "in the table more than once": len(found.duplicated),
+        "different, but marked as incomplete": found.declared,
+        "different, but dependent on the order of the partitions": found.inconclusive,
+        "not compared, because the topic has no change of them any more": found.unknown,
+        "changes in quarantine": found.rejected,
+        "unreadable records in quarantine": found.unreadable,
+        "statements that changed rows without sending changes": found.statements,
     }
-    notes = {
-        "differ but are marked as incomplete or in quarantine": found.declared,
-        "differ but depend on the order in which partitions were read": found.inconclusive,
-        "have no change in the topic any more and were not compared": found.unknown,
-        "statements changed rows without sending events": found.statements,
-    }
-    verdict = "equal" if found.is_equal else "NOT EQUAL"
-    parts = [f"{verdict}, {found.compared} rows compared"]
-    parts += [f"{count} {what}" for what, count in {**wrong, **notes}.items() if count]
-    return "; ".join(parts)
+    told = "; ".join(f"{what}: {count}" for what, count in counts.items() if count or what == "rows compared")
+    return f"{'equal' if found.is_equal else 'NOT EQUAL'}; {told}"
 
 
 def _report(found: Verified, table: str, cut: Mapping[str, Any], keys: bool) -> dict[str, Any]:
@@ -132,5 +139,5 @@ def _report(found: Verified, table: str, cut: Mapping[str, Any], keys: bool) -> 
     }
     report = {"table": table, "batch": cut["batch"], "version": cut["tables"][table], "equal": found.is_equal, **counts}
     if keys:
-        report["keys"] = {name: getattr(found, name)[:_KEYS] for name in ("missing", "extra", "different")}
+        report["keys"] = {name: getattr(found, name)[:_KEYS] for name in _KINDS}
     return report

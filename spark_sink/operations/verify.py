@@ -43,12 +43,15 @@ class Verified(msgspec.Struct):
         missing: the keys of rows that only the topic has.
         extra: the keys of rows that only the table has.
         different: the keys of rows with different values, and `columns` the number of differences by column.
-        declared: the number of rows that differ, but are marked as incomplete, or whose key the table cannot store, so
-            that their events are in quarantine.
-        inconclusive: the number of rows that differ, but that several scopes wrote. Their values depend on the order in
-            which the sink received the changes from different partitions.
+        duplicated: the keys that several rows of the table have.
+        declared: the number of rows that differ, but are marked as incomplete.
+        rejected: the number of changes with a key that the table cannot store, or that cannot be applied. The sink
+            moves them to quarantine.
+        inconclusive: the number of rows that differ, but depend on the order in which the sink received the changes
+            from different partitions.
         unknown: the number of rows in the table for which the topic has no change any more.
         statements: the number of statements in the topic that changed rows without sending changes.
+        unreadable: the number of records in the topic that are not changes. The sink moves them to quarantine.
     """
 
     compared: int = 0
@@ -56,14 +59,17 @@ class Verified(msgspec.Struct):
     extra: list[Key] = []
     different: list[Key] = []
     columns: Counter[str] = msgspec.field(default_factory=Counter)
+    duplicated: list[Key] = []
     declared: int = 0
+    rejected: int = 0
     inconclusive: int = 0
     unknown: int = 0
     statements: int = 0
+    unreadable: int = 0
 
     @property
     def is_equal(self) -> bool:
-        return not (self.missing or self.extra or self.different)
+        return not (self.missing or self.extra or self.different or self.duplicated)
 
 
 def change_of(event: ChangeEvent) -> Change:
@@ -93,58 +99,75 @@ def after_batch(tables: FormatTables, name: str, version: int, app: str) -> Mirr
 
 
 class ExpectedRows:
-    """The rows of one source table according to its changes."""
+    """The rows of a table according to its source table's changes.
 
-    def __init__(self, source: TableId) -> None:
-        self.source = source
+    Args:
+        shape: the table's shape. A row has the same key as in the table.
+    """
+
+    def __init__(self, shape: TableShape) -> None:
+        self.source = shape.table
         self.statements = 0
-        self.unstorable = 0
+        self.rejected = 0
+        self._shape = shape
         self._store = DictStore()
-        self._key: tuple[str, ...] | None = None
+        self._scopes: set[str] = set()
+        self._orders_matter = False
+        self._named: tuple[str, ...] | None = None
 
     def add(self, changes: Iterable[Change]) -> None:
-        """Apply the table's changes, in the order of their partitions.
+        """Apply the table's changes, in the order of their partitions. Count changes that the sink rejects."""
+        for change in changes:
+            try:
+                done = apply([self._typed(change)], self._store)
+            except (ApplyError, ValueError):
+                self.rejected += 1
+                continue
+            self.statements += len(done.not_applied)
+            self._scopes.add(change.event.pos_scope)
+            self._orders_matter |= change.op == "t" or done.filled > 0
+
+    def _typed(self, change: Change) -> Change:
+        """Return the change with the keys that the rows have in the table.
 
         Raises:
-            FatalError: the changes do not identify their rows.
+            ValueError: the table cannot store the key, or has another key.
         """
-        try:
-            self.statements += len(apply(map(self._with_known_key, changes), self._store).not_applied)
-        except ApplyError as error:
-            raise FatalError(f"the changes in the topic do not determine the rows of {self.source}: {error}") from None
+        return msgspec.structs.replace(change, key=self._key(change.key), key_old=self._key(change.key_old))
 
-    def _with_known_key(self, change: Change) -> Change:
-        if change.kind == "row" and change.key is not None:
-            names = tuple(change.key)
-            self._key = self._key or names
-            if self._key != names:
-                raise ApplyError(
-                    f"{change.event.id}: the key consists of {', '.join(names)}; before, it was {', '.join(self._key)}"
-                )
-        return change
+    def _key(self, sent: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+        if sent is None:
+            return None
+        if sent.keys() != set(self._shape.key_sent_as):
+            self._named = tuple(sent)
+            raise ValueError("another key")
+        names = zip(self._shape.key_sent_as, self._shape.key, strict=True)
+        key = {name: _typed([sent[name]], self._shape.types[stored])[0] for name, stored in names}
+        # NaN is not a key.
+        if any(part is None or part is _UNFIT or part != part for part in key.values()):
+            raise ValueError("a key that the table cannot store")
+        return key
 
-    def of(self, shape: TableShape) -> dict[Key, KeptRow]:
-        """Return all rows, including deleted ones, by the key that they have in the table. Count the rows with a key
-        that the table cannot store.
+    def rows(self) -> dict[Key, KeptRow]:
+        """Return all rows, including deleted ones.
 
         Raises:
-            FatalError: the table has another key.
+            FatalError: all changes have another key.
         """
-        rows = {key: row for key in self._store.keys(self.source) if (row := self._store.load(self.source, key))}
-        if not rows:
-            return {}
-        names = self._key or ()
-        if sorted(names) != sorted(shape.key_sent_as):
-            sent, stored = ", ".join(names), ", ".join(shape.key_sent_as)
-            raise FatalError(f"the changes have the key columns {sent}, but the table has {stored} (tables.keys)")
-        places = [names.index(name) for name in shape.key_sent_as]
-        typed = [_typed([key[i] for key in rows], shape.types[name]) for i, name in zip(places, shape.key, strict=True)]
-        keyed = list(zip(zip(*typed, strict=True), rows.values(), strict=True))
-        storable = [(key, row) for key, row in keyed if not any(part is None or part is _UNFIT for part in key)]
-        self.unstorable = len(keyed) - len(storable)
-        if len(found := dict(storable)) < len(storable):
-            raise FatalError(f"the changes of {self.source} contain a key in more than one spelling")
-        return found
+        keys = list(self._store.keys(self.source))
+        if self._named is not None and not keys:
+            sent, stored = " and ".join(self._named) or "no column", " and ".join(self._shape.key_sent_as)
+            raise FatalError(
+                f"the changes identify rows by {sent}, but the table by {stored} (tables.keys), so its rows cannot be "
+                "compared"
+            )
+        return {key: row for key in keys if (row := self._store.load(self.source, key)) is not None}
+
+    def is_disputed(self, row: KeptRow | None) -> bool:
+        """Return whether a row depends on the order in which the sink received the changes of several scopes."""
+        if self._orders_matter and len(self._scopes) > 1:
+            return True
+        return row is not None and len(row.progress.positions) > 1
 
 
 def compare(table: MirrorTable, expected: ExpectedRows, *, complete: bool, cuts_times: bool) -> Verified:
@@ -157,41 +180,45 @@ def compare(table: MirrorTable, expected: ExpectedRows, *, complete: bool, cuts_
     Raises:
         FatalError: the table has another key.
     """
-    wanted, found = expected.of(table.shape), table.written().keys()
-    live = {key for key, row in wanted.items() if row.values is not None}
-    result = Verified(statements=expected.statements, declared=expected.unstorable)
+    wanted, counts = expected.rows(), table.live_keys()
+    found, live = counts.keys(), {key for key, row in wanted.items() if row.values is not None}
+    result = Verified(statements=expected.statements, rejected=expected.rejected)
+    result.duplicated = sorted((key for key, count in counts.items() if count > 1), key=repr)
     rest = found - live
     extra = rest if complete else rest & wanted.keys()
     result.unknown = len(rest) - len(extra)
     for keys, into in ((live - found, result.missing), (extra, result.extra)):
-        into += sorted((key for key in keys if not _is_disputed(wanted.get(key))), key=repr)
+        into += sorted((key for key in keys if not expected.is_disputed(wanted.get(key))), key=repr)
         result.inconclusive += len(keys) - len(into)
     for chunk in _chunks(sorted(live & found, key=repr)):
-        _compare_rows(table, {key: wanted[key] for key in chunk}, result, cuts_times)
+        _compare_rows(table, {key: wanted[key] for key in chunk}, expected, result, cuts_times)
     return result
 
 
-def _compare_rows(table: MirrorTable, wanted: Mapping[Key, KeptRow], result: Verified, cuts_times: bool) -> None:
+def _compare_rows(
+    table: MirrorTable, wanted: Mapping[Key, KeptRow], expected: ExpectedRows, result: Verified, cuts_times: bool
+) -> None:
     stored, marks = table.rows(set(wanted)), table.marks(set(wanted))
     differing: dict[Key, list[str]] = {}
-    foreign = set(table.shape.foreign)
-    for name, group in versions([one for one in table.shape.columns if one.name not in foreign]).items():
+    apart = {*table.shape.foreign, *table.shape.key}
+    columns = versions([one for one in table.shape.columns if one.name not in apart])
+    for name, group in columns.items():
         for key in _differing(name, group, wanted, stored, cuts_times):
             differing.setdefault(key, []).append(name)
+    known = {*columns, *table.shape.key_sent_as}
+    for key, row in wanted.items():
+        lacking = [name for name, value in (row.values or {}).items() if value is not None and name not in known]
+        if lacking:
+            differing.setdefault(key, []).extend(lacking)
     result.compared += len(wanted)
     for key, names in differing.items():
         if marks[key].incomplete:
             result.declared += 1
-        elif _is_disputed(wanted[key]):
+        elif expected.is_disputed(wanted[key]):
             result.inconclusive += 1
         else:
             result.different.append(key)
             result.columns.update(names)
-
-
-def _is_disputed(row: KeptRow | None) -> bool:
-    """Return whether several scopes wrote the row, so that its values depend on the order of arrival."""
-    return row is not None and len(row.progress.positions) > 1
 
 
 def _differing(

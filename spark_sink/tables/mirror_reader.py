@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
@@ -152,6 +153,13 @@ class MirrorReader:
             live = batch.filter(pc.is_null(batch.column(DELETED_AT)))
             for *key, scope, pos in zip(*(live.column(name).to_pylist() for name in columns), strict=True):
                 found[tuple(key)] = scope, pos
+        return found
+
+    def live_keys(self) -> Counter[Key]:
+        found: Counter[Key] = Counter()
+        for batch in self._scan([*self.shape.key, DELETED_AT]):
+            live = batch.filter(pc.is_null(batch.column(DELETED_AT)))
+            found.update(zip(*(live.column(name).to_pylist() for name in self.shape.key), strict=True))
         return found
 
     def rows_spanning_floor(self, scope: str) -> set[Key]:

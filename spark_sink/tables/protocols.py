@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol, runtime_checkable
@@ -73,6 +74,11 @@ class MirrorTable(OpenTable, Protocol):
     def written(self) -> dict[Key, tuple[str, str]]:
         """For every row that is not deleted, return the scope that wrote the row last, and the row's position in that
         scope.
+        """
+
+    def live_keys(self) -> Counter[Key]:
+        """Return the keys of the rows that are not deleted, each with the number of its rows, which can be greater than
+        one if another program has changed the table.
         """
 
     def rows_spanning_floor(self, scope: str) -> set[Key]:

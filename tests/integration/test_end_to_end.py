@@ -259,7 +259,7 @@ def test_what_the_demo_tells_to_paste(run: Run) -> None:
     assert "canal_shop.orders  version" in status
     assert "_cdc_commit_ts" in rows
     assert view.startswith('CREATE OR REPLACE VIEW "canal_shop_orders"')
-    assert ": equal, " in verified
+    assert ": equal; " in verified
     assert "lost=0" in audit
     assert "MALFORMED_JSON" in letters
     assert '"op":' in explained

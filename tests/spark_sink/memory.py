@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -82,6 +83,9 @@ class MemoryTable:
 
     def written(self) -> dict[Key, tuple[str, str]]:
         return {key: (mark.scope, mark.pos) for key, mark in self.remembered.items() if not mark.deleted}
+
+    def live_keys(self) -> Counter[Key]:
+        return Counter(self.written().keys())
 
     def rows_spanning_floor(self, scope: str) -> set[Key]:
         floor = self.floors[scope]

@@ -171,9 +171,14 @@ class DeltaDdl:
 
 
 def _extend(table: DeltaTable, columns: Sequence[TableColumn]) -> None:
-    """Add columns before the sink's own columns, by a write that replaces the schema and no rows."""
-    fields = {field.name: field for field in table.schema().fields}
-    fields |= {column.name: _field(column.name, column.type) for column in columns}
+    """Add columns before the sink's own columns, by a write that replaces the schema and no rows. An append-only table
+    rejects this write, so it gets them at its end.
+    """
+    added = {column.name: _field(column.name, column.type) for column in columns}
+    if table.metadata().configuration.get("delta.appendOnly") == "true":
+        table.alter.add_columns([*added.values()])
+        return
+    fields = {field.name: field for field in table.schema().fields} | added
     schema = pa.schema(Schema([fields[name] for name in own_last(fields)]).to_arrow())
     write_deltalake(table, schema.empty_table(), mode="overwrite", schema_mode="overwrite", predicate="false")
 

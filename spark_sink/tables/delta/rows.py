@@ -5,28 +5,36 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import write_deltalake
 
 from spark_sink.tables.changes import Marker
 from spark_sink.tables.delta.files import near
-from spark_sink.tables.delta.open_table import DeltaOpened, commit, committing, size_of
+from spark_sink.tables.delta.open_table import DeltaOpened, commit, committing
 from spark_sink.tables.delta.upsert import Upsert
 from spark_sink.tables.reach import Reach
 
-# The total size of a table's files, in bytes, up to which the table is read and written as a whole. For such a table,
-# planning a `MERGE` costs more than everything else together.
-SMALL = 1_000_000
+# A table is read and written as a whole up to this total size of its files, in bytes, and up to this number of rows.
+# For such a table, planning a `MERGE` costs more than everything else together.
+SMALL, FEW_ROWS = 1_000_000, 20_000
+
+# The size of the rows in memory, in bytes, up to which this also applies. Repeated texts take far less space in files.
+IN_MEMORY = 32_000_000
+
+# The number of rows that are read before their size is checked.
+_ROWS_AT_A_TIME = 256
 
 
 class DeltaRows(DeltaOpened):
     """An open Delta table with rows that later rows replace."""
 
-    # The rows of a small table, with the table version.
-    _read: tuple[int, pa.Table] | None = None
+    # The rows of a small table, and None for any other table, with the table version.
+    _read: tuple[int, pa.Table | None] | None = None
 
     def _scan(self, names: Sequence[str], reach: Reach | None = None) -> Iterator[pa.RecordBatch]:
-        if self._is_small():
-            yield from self._whole().select(names).to_batches()
+        whole = self._whole()
+        if whole is not None:
+            yield from whole.select(names).to_batches()
         else:
             files = self._table.to_pyarrow_dataset() if reach is None else near(self._table, self.shape, reach)
             yield from files.to_batches(columns=list(names))
@@ -43,23 +51,42 @@ class DeltaRows(DeltaOpened):
             Overtaken: another program wrote the table at the same time.
         """
         with committing(self._table, *markers):
-            if not self._is_small() or not upsert.can_apply:
+            fits = upsert.can_apply and upsert.rows.nbytes <= IN_MEMORY
+            whole = self._whole() if fits else None
+            if whole is None:
                 upsert.merge(self._table, markers)
                 return
-            rows = upsert.applied_to(self._whole())
+            rows = upsert.applied_to(whole)
             if rows is not None:
                 # Any other commit is a conflict, because it can have added rows that this commit would not replace.
                 once = commit(*markers, retries=0)
                 write_deltalake(self._table, rows, mode="overwrite", commit_properties=once)
 
-    def _is_small(self) -> bool:
-        """Return whether the table is read and written as a whole. In a change data feed, this would look like a change
-        of every row.
-        """
-        feeds = self._table.metadata().configuration.get("delta.enableChangeDataFeed") == "true"
-        return not feeds and size_of(self._table) <= SMALL
-
-    def _whole(self) -> pa.Table:
+    def _whole(self) -> pa.Table | None:
+        """Return all rows if the table is small, or None. Read them once per version."""
         if self._read is None or self._read[0] != self.version:
-            self._read = self.version, self._table.to_pyarrow_dataset().to_table(use_threads=False)
+            self._read = self.version, self._read_whole() if self._has_small_files() else None
         return self._read[1]
+
+    def _has_small_files(self) -> bool:
+        """Return whether the table can be written as a whole, and has small files. In a change data feed, such a write
+        would look like a change of every row.
+        """
+        if self._table.metadata().configuration.get("delta.enableChangeDataFeed") == "true":
+            return False
+        files = pa.table(self._table.get_add_actions())
+        rows = files.column("num_records")
+        if rows.null_count or (pc.sum(rows).as_py() or 0) > FEW_ROWS:
+            return False
+        return (pc.sum(files.column("size_bytes")).as_py() or 0) <= SMALL
+
+    def _read_whole(self) -> pa.Table | None:
+        """Return all rows, or None if they are too large in memory."""
+        files = self._table.to_pyarrow_dataset()
+        batches, size = [], 0
+        for batch in files.to_batches(batch_size=_ROWS_AT_A_TIME, batch_readahead=0, use_threads=False):
+            size += batch.nbytes
+            if size > IN_MEMORY:
+                return None
+            batches.append(batch)
+        return pa.Table.from_batches(batches, files.schema)

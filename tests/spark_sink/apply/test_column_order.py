@@ -58,6 +58,19 @@ def test_readers_without_spark(each_lake_of_rows: Lake, mode: Mode) -> None:
         assert [(1, "y"), (2, "z")] == [row[:2] for row in read.fetchall() if row[2] is not None]
 
 
+def test_an_append_only_table(lake: Lake) -> None:
+    """Such a table rejects the write that puts new columns in front of the sink's own."""
+    lake.use(TableRules(modes={"*": Mode.CHANGELOG}))
+    lake.announce(schema_of({"id": "int64"}))
+    lake.apply(0, [change("c", {"id": 1}, {}, pos=1)])
+    table = DeltaTable(lake.path())
+    table.alter.set_table_properties({"delta.appendOnly": "true"})
+    newer = lake.announce(schema_of({"id": "int64", "a": "string"}))
+    lake.apply(1, [change("c", {"id": 2}, {"a": "x"}, pos=2, schema=newer)])
+    assert [] == lake.parked()
+    assert [(1, None), (2, "x")] == [(row["id"], row["a"]) for row in lake.rows()]
+
+
 @MODES
 @pytest.mark.parametrize(
     ("format", "engine"), [(Format.DELTA, Engine.FUSED), (Format.DELTA, Engine.SPARK), (Format.ICEBERG, Engine.SPARK)]

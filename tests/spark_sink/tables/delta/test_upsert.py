@@ -111,6 +111,25 @@ def test_which_way(lake: Lake, monkeypatch: pytest.MonkeyPatch, feed: bool, limi
     assert [{"id": 1, "a": "y"}] == lake.rows()
 
 
+@pytest.mark.parametrize("limit", ["SMALL", "FEW_ROWS", "IN_MEMORY"])
+def test_a_table_that_is_too_large(lake: Lake, monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
+    """A file of repeated texts is small, but its rows may not fit into memory."""
+    schema = lake.announce(schema_of({"id": "int64", "a": "string"}))
+    lake.apply(0, [change("c", {"id": id}, {"a": "x" * 3000}, pos=id, schema=schema) for id in range(600)])
+    of = DeltaTable(lake.path(NAME))
+    size, decoded = pa.table(of.get_add_actions())["size_bytes"][0].as_py(), of.to_pyarrow_table().nbytes
+    assert size < decoded / 20
+    least = {"SMALL": size, "FEW_ROWS": 600, "IN_MEMORY": decoded}[limit]
+    operations = []
+    for n, allowed in enumerate((2 * least, least // 2)):
+        monkeypatch.setattr(rows, limit, allowed)
+        lake.apply(2 * n + 1, [change("u", {"id": 5}, {"a": f"{n}"}, pos=700 + n, schema=schema)])
+        operations.append(DeltaTable(lake.path(NAME)).history(1)[0]["operation"])
+        assert f"{n}" == next(row["a"] for row in lake.rows(NAME) if row["id"] == 5)
+        monkeypatch.undo()
+    assert operations == ["WRITE", "MERGE"]
+
+
 def test_a_partitioned_table(lake: Lake) -> None:
     table = _opened(lake)
     stored, properties = table._table.to_pyarrow_table(), table._table.metadata().configuration
