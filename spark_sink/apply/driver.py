@@ -239,7 +239,7 @@ class Applier(Generic[Records]):
         for report in reports:
             if report.choice is not None and self._engines.get(report.table) != report.choice.engine:
                 self._engines[report.table] = report.choice.engine
-                log.info("engine chosen", table=report.table, **report.choice._asdict())
+                log.info("engine chosen", table=report.table, engine=report.choice.engine, reason=report.choice.reason)
 
     def fulfil(self, work: DriverWork, reports: Sequence[TableReport], watch: Stopwatch | None = None) -> Fulfilment:
         """Do the work that a run's reports request, and time that work with the batch's stopwatch."""
@@ -294,11 +294,11 @@ class Applier(Generic[Records]):
         try:
             return self._change(wanted)
         except Exception as error:
-            as_refusal(error, table, self._tables)
+            as_refusal(error, table, self._tables, is_statement=True)
         try:
             return self._change(wanted)
         except Exception as error:
-            return as_refusal(error, table, self._tables)
+            return as_refusal(error, table, self._tables, is_statement=True)
 
     def _change(self, wanted: tuple[str, Step]) -> str:
         """Change a table, and return its actual name."""

@@ -293,7 +293,7 @@ class Task:
         current = table.shape if table is not None else None
         key = current.key_sent_as if current is not None else key_columns(events)
         latest = self.catalog.latest(table_id)
-        in_place = table is not None and table.choice.engine is Engine.SPARK
+        in_place = table is not None and table.choice.engine is Engine.SPARK and table.choice.widens
         policies, named_here = self.rules.policies, named_columns(events)
         fine = None if self.rules.truncated_times else fine_columns(events, times_of(schemas))
         return evolve(current, table_id, schemas, latest, named_here, key, policies, form, in_place=in_place, fine=fine)

@@ -1,7 +1,7 @@
 """Give a table its configured layout while other tables continue.
 
-The table is parked during the rewrite, which runs in a thread of its own. The rows are replaced in one commit, and the
-table's property records the new layout last. Therefore, an interrupted command is safe to repeat.
+The table is parked during the rewrite, which runs in a thread of its own. The table's property records when a change
+begins and ends. Therefore, an interrupted command is safe to repeat, even with another configuration.
 """
 
 from __future__ import annotations
@@ -65,7 +65,15 @@ class Relayout:
         if target in self._results:
             return self._end(target)
         if target not in self._running:
-            found = self._changes.differences(target)
+            try:
+                found = self._changes.differences(target)
+            except Exception as error:
+                cause = self._control.held().get(target)
+                if cause is None or cause.reason != Reason.RELAYOUT:
+                    raise
+                # An earlier attempt was interrupted, so the table must not stay parked.
+                self._results[target] = FatalError(_why(error))
+                return self._end(target)
             if found and self._running:
                 return RequestAnswer(f"it waits for {', '.join(self._running)}, whose files are being rewritten", False)
             if not found:
@@ -91,13 +99,15 @@ class Relayout:
     def _end(self, target: str) -> RequestAnswer:
         """Resume the table, unless it was parked for another reason."""
         cause, result = self._control.held().get(target), self._results[target]
-        answer = RequestAnswer("no event was parked")
+        answer = RequestAnswer("no event was parked" if cause is None else f"it stays parked ({cause.reason})")
         if cause is not None and cause.reason == Reason.RELAYOUT:
             try:
                 answer = self._resume(target)
-            except FatalError as error:
+            except Exception as error:
                 del self._results[target]
-                raise FatalError(f"{result}; {error}") from None
+                if isinstance(error, FatalError):
+                    raise FatalError(f"{result}; {error}") from None
+                raise
         if answer.ended:
             del self._results[target]
             if isinstance(result, FatalError):
@@ -109,5 +119,12 @@ def _result(future: Future[None]) -> str | FatalError:
     error = future.exception()
     if error is None:
         return "rewritten in the configured layout"
-    why = str(error) if isinstance(error, Refused | FatalError) else told(error) if isinstance(error, Exception) else ""
-    return FatalError(f"the layout was not changed: {why or type(error).__name__}")
+    if isinstance(error, Refused):
+        return FatalError(f"the layout was not changed: {error}")
+    return FatalError(f"the layout may be changed in part; once the cause is fixed, run relayout again: {_why(error)}")
+
+
+def _why(error: BaseException) -> str:
+    if isinstance(error, Refused | FatalError):
+        return str(error)
+    return told(error) if isinstance(error, Exception) else type(error).__name__

@@ -25,10 +25,15 @@ class Engine(StrEnum):
 
 
 class Choice(NamedTuple):
-    """An engine, with the reason to log."""
+    """An engine, with the reason to log.
+
+    Args:
+        widens: whether Spark can widen the types of the table's columns in place.
+    """
 
     engine: Engine
     reason: str
+    widens: bool = True
 
 
 @dataclass(frozen=True)
@@ -70,7 +75,7 @@ _BY_QUERY = frozenset(
 BY_FILE = frozenset({"typeWidening", "typeWidening-preview", "vacuumProtocolCheck"})
 
 # Features that have an effect that is not visible in a single file.
-_BEYOND_FILES = frozenset({"columnMapping", "deletionVectors"})
+BEYOND_FILES = frozenset({"columnMapping", "deletionVectors"})
 
 SPARK_FEATURES = FUSED_FEATURES | _BY_QUERY | BY_FILE
 
@@ -112,8 +117,8 @@ def choose(name: str, mode: Mode, has: frozenset[str], size: Callable[[], int], 
                 f"tables with mode {mode} are written by deltalake, which cannot write: {_listed(foreign)}",
             )
         return Choice(Engine.FUSED, f"only deltalake writes tables with mode {mode}")
-    if has & BY_FILE and has & _BEYOND_FILES:
-        together = _listed(has & (BY_FILE | _BEYOND_FILES))
+    if has & BY_FILE and has & BEYOND_FILES:
+        together = _listed(has & (BY_FILE | BEYOND_FILES))
         raise Refused(Reason.TABLE_REFUSED, f"the table has features that cannot be read together: {together}")
     said = match_rule(name, rules.named)
     if said is not None:

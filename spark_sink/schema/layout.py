@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -45,11 +46,12 @@ _OF_DELTALAKE = frozenset({Feature.CHANGE_DATA_FEED})
 _NUMBERS = frozenset({"tinyint", "smallint", "int", "bigint"})
 
 # The column types that each transform accepts. Delta Lake's partition values are text: an empty text would be read as
-# NULL, and deltalake writes negative decimals incorrectly.
+# NULL, and deltalake writes negative decimals incorrectly. In Iceberg, a partition's value is part of the names of its
+# files, so a long text would be an impossible name, and storage errors would show texts from rows.
 _ACCEPTS: Mapping[Format, Mapping[Transform, frozenset[str]]] = {
     Format.DELTA: {Transform.IDENTITY: _NUMBERS | {"date", "boolean"}},
     Format.ICEBERG: {
-        Transform.IDENTITY: _NUMBERS | {"date", "boolean", "string"},
+        Transform.IDENTITY: _NUMBERS | {"date", "boolean"},
         Transform.BUCKET: _NUMBERS | {"string"},
         Transform.DAY: frozenset({"date", "timestamp", "timestamp_ntz"}),
         Transform.MONTH: frozenset({"date", "timestamp", "timestamp_ntz"}),
@@ -77,17 +79,25 @@ class Partition(NamedTuple):
         Raises:
             ValueError: the text has another format.
         """
+        text = text.strip()
         if found := _BUCKET.fullmatch(text):
             if not 2 <= int(found[1]) <= _MAX_BUCKETS:
                 raise ValueError(f"{text!r} has {found[1]} buckets, but the number must be 2 to {_MAX_BUCKETS}")
-            return cls(Transform.BUCKET, found[2], int(found[1]))
+            return cls(Transform.BUCKET, found[2].strip(), int(found[1]))
         if found := _TIME.fullmatch(text):
-            return cls(Transform(found[1]), found[2])
+            return cls(Transform(found[1]), found[2].strip())
         if _COLUMN.fullmatch(text):
             return cls(Transform.IDENTITY, text)
         raise ValueError(
             f"{text!r} is not a partition; write a column, day(column), month(column) or bucket(NUMBER, column)"
         )
+
+    def field_names(self) -> frozenset[str]:
+        """Return the names that Iceberg can give to the partition, which no column may have."""
+        if self.transform is Transform.IDENTITY:
+            return frozenset()
+        name = f"{self.column}_{self.transform}"
+        return frozenset({name, f"{name}_{self.buckets}"})
 
     def __str__(self) -> str:
         if self.transform is Transform.IDENTITY:
@@ -103,9 +113,11 @@ class SortKey(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> SortKey:
-        """Parse `column` or `column desc`."""
-        column, _, direction = text.rpartition(" ")
-        return cls(column, True) if column and direction.lower() == "desc" else cls(text)
+        """Parse `column`, `column asc` or `column desc`."""
+        column, _, direction = text.strip().rpartition(" ")
+        if column and direction.lower() in ("asc", "desc"):
+            return cls(column.strip(), direction.lower() == "desc")
+        return cls(text.strip())
 
     def __str__(self) -> str:
         return f"{self.column} desc" if self.descending else self.column
@@ -118,6 +130,7 @@ class FileLayout:
     Args:
         cluster: the columns of Delta's liquid clustering.
         file_megabytes: the size of the largest files to which maintenance merges smaller ones.
+        changing: whether a change from or to this layout has begun and not ended.
     """
 
     partition: tuple[Partition, ...] = ()
@@ -127,6 +140,7 @@ class FileLayout:
     write_mode: WriteMode | None = None
     features: tuple[Feature, ...] = ()
     file_megabytes: int | None = None
+    changing: bool = False
 
     @property
     def parted_by(self) -> list[str]:
@@ -157,16 +171,22 @@ class FileLayout:
             WriteMode(settings["write_mode"]) if settings.get("write_mode") else None,
             tuple(sorted(set(map(Feature, settings.get("features", ()))))),
             settings.get("file_megabytes"),
+            settings.get("changing", False),
         )
 
-    def settings(self) -> dict[str, str | int | list[str]]:
+    def settings(self) -> dict[str, Any]:
         """Return what is set, as in the configuration."""
         found = {field.name: getattr(self, field.name) for field in fields(self)}
         return {
             name: [str(one) for one in value] if isinstance(value, tuple) else value
             for name, value in found.items()
-            if value not in ((), None)
+            if value not in ((), None, False)
         }
+
+    def while_changing_to(self, other: FileLayout) -> FileLayout:
+        """Return the layout to record before a change begins. A table can keep the features of both layouts."""
+        features = tuple(sorted({*self.features, *other.features}))
+        return replace(self, features=features, cluster=self.cluster or other.cluster, changing=True)
 
 
 NO_LAYOUT = FileLayout()
@@ -192,12 +212,19 @@ def contradiction(layout: FileLayout) -> str | None:
     of = {format: [name for name in names if getattr(layout, name)] for format, names in _ONLY.items()}
     if all(of.values()):
         names = ", ".join(name for some in of.values() for name in some)
-        return f"no table has all of {names}: {_listed(_ONLY[Format.DELTA])} are for Delta tables, and the others not"
+        return (
+            f"{names} cannot be combined: {' and '.join(_ONLY[Format.DELTA])} are for Delta tables; "
+            f"{_listed(_ONLY[Format.ICEBERG])} are for Iceberg tables"
+        )
     if layout.cluster and layout.partition:
         return "partition and cluster: a Delta table is either partitioned or clustered"
-    columns = [layout.parted_by, list(layout.cluster), [one.column for one in layout.sort]]
-    twice = [name for names in columns for name in dict.fromkeys(names) if names.count(name) > 1]
-    return f"{twice[0]} is named twice" if twice else None
+    columns = {"partition": layout.parted_by, "cluster": layout.cluster, "sort": [one.column for one in layout.sort]}
+    for setting, named in columns.items():
+        counts = Counter(map(str.lower, named))
+        twice = [name for name in named if counts[name.lower()] > 1]
+        if twice:
+            return f"{setting} names the column {twice[0]} twice; a column can be used once"
+    return None
 
 
 def check_layout(layout: FileLayout, shape: TableShape, format: Format) -> None:
@@ -233,6 +260,8 @@ def _partition_objections(layout: FileLayout, shape: TableShape, format: Format)
         if part.transform not in accepts:
             allowed = _listed(sorted(accepts))
             yield f"partition {part}: tables with format {format} have no {part.transform} partitions, only {allowed}"
+        elif format is Format.ICEBERG and (taken := part.field_names() & shape.types.keys()):
+            yield f"partition {part}: Iceberg would name the partition {min(taken)}, like a column of the table"
         elif part.column in shape.types and shape.types[part.column] not in accepts[part.transform]:
             allowed = _listed(sorted(accepts[part.transform]))
             yield (
@@ -245,6 +274,8 @@ def _partition_objections(layout: FileLayout, shape: TableShape, format: Format)
 
 def differences(stored: FileLayout, wanted: FileLayout) -> list[str]:
     """Return the settings in which two layouts differ, each with both values."""
+    if stored.changing:
+        return ["an earlier change of the layout was interrupted or failed"]
     before, after = stored.settings(), wanted.settings()
     names = [field.name for field in fields(FileLayout) if before.get(field.name) != after.get(field.name)]
     return [f"{name}: {_value(before.get(name))}, configured: {_value(after.get(name))}" for name in names]

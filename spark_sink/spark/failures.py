@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import takewhile
 from typing import Any
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-untyped]
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -81,6 +81,14 @@ def concerns_one_table(error: Exception) -> bool:
     cluster.
     """
     return isinstance(error, AnalysisException) or _OF_TABLES.search(str(error)) is not None
+
+
+def concerns_statement(error: Exception) -> bool:
+    """Return whether Spark's error for a statement that creates or changes one table is about that table. Such a
+    statement has few tasks or none, so that only a lost machine or JVM is about everything.
+    """
+    lost = _LOST_TASK.search(str(error))
+    return not isinstance(error, Py4JNetworkError) and not (lost and _OF_MACHINES.search(lost["why"]))
 
 
 def cause(text: str) -> str | None:

@@ -42,6 +42,8 @@ _FIXED = {
     # pauses.
     "spark.driver.extraJavaOptions": "-XX:ReservedCodeCacheSize=256m -XX:+UseParallelGC",
     "spark.ui.showConsoleProgress": "false",
+    # The rewrite of a table's layout has a pool of its own, and shares the cores with the batches.
+    "spark.scheduler.mode": "FAIR",
     # Spark's web UI has no login. The web UI can end a job, and shows statements and settings.
     "spark.ui.enabled": "false",
     "spark.ui.killEnabled": "false",

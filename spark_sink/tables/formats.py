@@ -252,10 +252,12 @@ class FormatRelayout:
         """Return the settings in which a table differs from its configured layout.
 
         Raises:
-            FatalError: no layout is configured for the table.
+            FatalError: no layout is configured for the table, or the table does not exist.
         """
         if layout_for(name, self._tables.layouts) is None:
             raise FatalError(f"tables.layout has no entry for {name}; add one, such as {{}}, and restart the sink")
+        if not self._tables.exists(name):
+            raise FatalError(f"the table {name} does not exist")
         return self._tables.layout_differences(name)
 
     def rewrite(self, name: str) -> None:
@@ -264,6 +266,8 @@ class FormatRelayout:
         from spark_sink.tables.iceberg.relayout import IcebergRelayout
 
         tables, layout = self._tables, layout_for(name, self._tables.layouts) or NO_LAYOUT
+        # Batches do not wait until the tasks of the rewrite have ended.
+        self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", "relayout")
         if tables.format(name) is Format.DELTA:
             DeltaRelayout(self._spark, tables.warehouse)(name, layout)
         else:

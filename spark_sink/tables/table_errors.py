@@ -9,7 +9,7 @@ from deltalake.exceptions import CommitFailedError, DeltaProtocolError, TableNot
 
 from spark_sink.errors import ConfigError, FatalError, Overtaken, Reason, Refused
 from spark_sink.events.wire_format import RawRecordMissing
-from spark_sink.spark.failures import SPARK_ERRORS, cause, concerns_one_table
+from spark_sink.spark.failures import SPARK_ERRORS, cause, concerns_one_table, concerns_statement
 from spark_sink.spark.foreign_errors import reason
 from spark_sink.tables.protocols import Tables
 
@@ -20,18 +20,22 @@ OF_EVERYTHING = (Overtaken, ConfigError, MemoryError, RawRecordMissing)
 _TELLING = (OSError, FatalError, TableNotFoundError, DeltaProtocolError, CommitFailedError)
 
 
-def as_refusal(error: Exception, name: str, tables: Tables) -> Refused:
+def as_refusal(error: Exception, name: str, tables: Tables, *, is_statement: bool = False) -> Refused:
     """Convert an error from work on one table.
 
     The storage has already retried the request. If the sink's own tables can still be read, the error is about this
     table.
+
+    Args:
+        is_statement: whether the work was a statement that creates or changes the table.
 
     Raises:
         Exception: `error` itself if it concerns everything, or another error if the storage does not respond.
     """
     if isinstance(error, Refused):
         return error
-    if isinstance(error, OF_EVERYTHING) or (isinstance(error, SPARK_ERRORS) and not concerns_one_table(error)):
+    concerns = concerns_statement if is_statement else concerns_one_table
+    if isinstance(error, OF_EVERYTHING) or (isinstance(error, SPARK_ERRORS) and not concerns(error)):
         raise error
     tables.check_storage(name)
     quoted = shlex.quote(name)

@@ -31,7 +31,8 @@ class DeltaRelayout:
     def __call__(self, name: str, layout: FileLayout) -> None:
         """Change a table's layout. The rows are rewritten in one commit, if their files change at all.
 
-        The property that records the layout is set last, so an interrupted change is repeated.
+        The first commit records that a change has begun, so an interrupted change is repeated, even if the
+        configuration has changed since.
 
         Raises:
             Refused: the table cannot have this layout.
@@ -46,6 +47,7 @@ class DeltaRelayout:
         before = tuple(Partition(Transform.IDENTITY, column) for column in parted_by)
         both = FileLayout(layout.partition + before, cluster=layout.cluster)
         enabled = {**_disabled(stored, layout), **feature_properties(layout)}
+        enabled |= layout_property(stored.while_changing_to(layout))
         self._set(path, {STATISTICS_PROPERTY: statistics_columns(shape, both), **enabled})
         if parted_by != layout.parted_by:
             rows = self._spark.read.format("delta").load(path).write.format("delta").mode("overwrite")

@@ -11,7 +11,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from spark_sink.errors import FatalError, Reason, Refused
 from spark_sink.events import parking, quarantine
-from spark_sink.schema.engine_choice import BY_FILE, Engine, EngineRules, choose, features
+from spark_sink.schema.engine_choice import BEYOND_FILES, BY_FILE, Engine, EngineRules, choose, features
 from spark_sink.schema.evolution import TableShape
 from spark_sink.schema.layout import FileLayout
 from spark_sink.schema.reader_rules import ReaderFeature
@@ -104,6 +104,9 @@ class DeltaTables:
         has = features_of(opened)
         shape = shape_of(opened)
         choice = choose(name, shape.mode, has, lambda: size_of(opened), self.engines)
+        if has & BEYOND_FILES or opened.metadata().partition_columns:
+            # Such a table could no longer be read if it also had widened types.
+            choice = choice._replace(widens=False)
         if shape.mode == Mode.CHANGELOG:
             return DeltaLog(opened, shape, choice)
         if shape.mode == Mode.HISTORY:

@@ -25,7 +25,7 @@ from spark_sink.tables.iceberg.file_layout import (
 )
 from spark_sink.tables.iceberg.open_table import MARKERS_PROPERTY, markers_of, shape_of
 from spark_sink.tables.iceberg.spark_catalog import java_table
-from spark_sink.tables.table_properties import LAYOUT_PROPERTY, layout_property
+from spark_sink.tables.table_properties import LAYOUT_PROPERTY, layout_from, layout_property
 
 
 class IcebergRelayout:
@@ -46,7 +46,8 @@ class IcebergRelayout:
     def __call__(self, name: str, layout: FileLayout) -> None:
         """Change a table's layout, and rewrite its rows in one commit.
 
-        The property that records the layout is set last, so an interrupted change is repeated.
+        Properties, partitions and sort order change in one commit, before the rows. It also records that a change has
+        begun, so an interrupted change is repeated, even if the configuration has changed since.
 
         Raises:
             Refused: the table cannot have this layout.
@@ -59,13 +60,19 @@ class IcebergRelayout:
         check_layout(layout, shape, Format.ICEBERG)
         properties = write_properties(layout, self._traits.format_version)
         check_format_version(metadata.format_version, layout)
+        if layout.format_version is None:
+            del properties["format-version"]  # keep the table's version
+        between = layout_from(metadata.properties).while_changing_to(layout)
         table = java_table(self._spark, self._catalog, name)
-        change = table.updateProperties()
-        for property, value in properties.items():
+        transaction = table.newTransaction()
+        change = transaction.updateProperties()
+        for property, value in {**properties, **layout_property(between)}.items():
             change = change.set(property, value)
         (change if FILE_SIZE in properties else change.remove(FILE_SIZE)).commit()
-        self._repartition(table, metadata, partition_of(name, shape, layout, self._buckets))
-        sort_by(self._spark, table, layout.sort)
+        self._repartition(transaction, metadata, partition_of(name, shape, layout, self._buckets))
+        sort_by(self._spark, transaction, layout.sort)
+        transaction.commitTransaction()
+        table.refresh()
         self._rewrite(table, metadata, layout)
         (recorded,) = (layout_property(layout) or {LAYOUT_PROPERTY: "{}"}).values()
         table.updateProperties().set(LAYOUT_PROPERTY, recorded).commit()

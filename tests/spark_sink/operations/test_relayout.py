@@ -20,6 +20,7 @@ from spark_sink.schema.table_spec import Format, Mode
 from spark_sink.tables.delta.relayout import DeltaRelayout
 from spark_sink.tables.formats import FormatRelayout
 from spark_sink.tables.iceberg.file_layout import partition_in
+from spark_sink.tables.table_properties import layout_property
 from tests.spark_sink.changes import change, schema_of
 from tests.spark_sink.lake import Lake, MergingLake, Topic
 
@@ -33,8 +34,8 @@ PATHS: Sequence[tuple[Format, dict[str, Any], dict[str, Any]]] = [
     (Format.DELTA, {"partition": ["n"]}, {"cluster": ["n", "c"]}),
     (Format.DELTA, {"features": ["change_data_feed"]}, {"features": ["deletion_vectors"]}),
     (Format.DELTA, {}, {"features": ["column_mapping"]}),
-    (Format.ICEBERG, {}, {"partition": ["c", "month(d)"], "sort": ["n desc"], "file_megabytes": 8}),
-    (Format.ICEBERG, {"partition": ["bucket(4, id)", "c"], "sort": ["n"]}, {"partition": ["bucket(8, id)"]}),
+    (Format.ICEBERG, {}, {"partition": ["n", "month(d)"], "sort": ["n desc"], "file_megabytes": 8}),
+    (Format.ICEBERG, {"partition": ["bucket(4, id)", "n"], "sort": ["n"]}, {"partition": ["bucket(8, id)"]}),
     (Format.ICEBERG, {"format_version": 2}, {"format_version": 3, "write_mode": "copy-on-write"}),
     (Format.ICEBERG, {"partition": ["day(d)"], "file_megabytes": 8}, {}),
 ]
@@ -224,6 +225,53 @@ def test_a_command_that_is_killed(
     assert ours == lake.rows()
 
 
+@pytest.mark.parametrize("format", Format)
+def test_a_change_that_is_taken_back(
+    merging_lake: MergingLake, monkeypatch: pytest.MonkeyPatch, format: Format
+) -> None:
+    """After a change that failed on the way, the former layout is a change as well, and is given to the table."""
+    lake = merging_lake
+    _use(lake, {}, format)
+    _loaded(lake)
+    expected, rewrite = _rows(lake), FormatRelayout.rewrite
+
+    def fails(self: FormatRelayout, name: str) -> None:
+        rewrite(self, name)
+        lake.ddl.set_properties(name, layout_property(FileLayout().while_changing_to(FileLayout())))
+        raise OSError("no space left")
+
+    _use(lake, {"partition": ["n"]}, format)
+    with monkeypatch.context() as failing:
+        failing.setattr(FormatRelayout, "rewrite", fails)
+        session = _Session(lake)
+        failed = session.finish(session.ask())
+    assert "the layout may be changed in part" in str(failed.error)
+    assert {} == lake.control.held()
+    _use(lake, {}, format)
+    (difference,) = other_layouts([NAME], lake.tables)[NAME]
+    assert difference == "an earlier change of the layout was interrupted or failed"
+    session = _Session(lake)
+    assert State.DONE == session.finish(session.ask()).state
+    _assert_laid_out(lake, {})
+    assert expected == _rows(lake)
+
+
+def test_a_layout_that_is_removed_meanwhile(merging_lake: MergingLake, gate: threading.Event) -> None:
+    """If the sink stops during the rewrite and starts with no layout configured, the table does not stay parked."""
+    lake = merging_lake
+    _use(lake, {})
+    _loaded(lake)
+    _use(lake, {"partition": ["n"]})
+    session = _Session(lake)
+    id = session.ask()
+    session.requests.run()
+    assert "RELAYOUT" == lake.control.held()[NAME].reason
+    lake.use(TableRules())
+    again = _Session(lake)
+    assert "tables.layout has no entry" in str(again.finish(id).error)
+    assert {} == lake.control.held()
+
+
 class _Daemons:
     """Threads that end with the process, like those of a process that is killed."""
 
@@ -274,7 +322,7 @@ def test_a_table_that_is_parked_stays_parked(merging_lake: MergingLake) -> None:
     topic.apply(3, [change("d", {"id": 0}, pos=30)])
     _use(lake, {"partition": ["n"]})
     session = _Session(lake)
-    assert "rewritten in the configured layout; no event was parked" == session.finish(session.ask()).result
+    assert "rewritten in the configured layout; it stays parked (COMMAND)" == session.finish(session.ask()).result
     assert ["COMMAND"] == [cause.reason for cause in lake.control.held().values()]
     assert "1 events replayed" == lake.command("resume").result
     assert ["n"] == DeltaTable(lake.path()).metadata().partition_columns

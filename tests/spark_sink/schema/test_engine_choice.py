@@ -36,10 +36,10 @@ def test_the_rule() -> None:
     """
     assert Engine.FUSED == chosen(set(FUSED_FEATURES)).engine
     assert Engine.FUSED == chosen(set(), size=10**9).engine
-    assert (Engine.SPARK, "more than 1000 MB (tables.fused_megabytes)") == chosen(set(), size=10**9 + 1)
+    assert Choice(Engine.SPARK, "more than 1000 MB (tables.fused_megabytes)") == chosen(set(), size=10**9 + 1)
     assert Engine.SPARK == chosen(set(), size=1, rules=EngineRules(fused_megabytes=0)).engine
     reason = "deltalake cannot write: clustering, domainMetadata"
-    assert (Engine.SPARK, reason) == chosen({"domainMetadata", "clustering", "invariants"})
+    assert Choice(Engine.SPARK, reason) == chosen({"domainMetadata", "clustering", "invariants"})
 
 
 @pytest.mark.parametrize("feature", sorted(SPARK_FEATURES - FUSED_FEATURES))
@@ -84,7 +84,7 @@ def test_other_modes(mode: Mode) -> None:
     """Only deltalake writes other modes than mirrors, whatever the size and configuration, or nobody does."""
     rules = EngineRules({"*": Engine.SPARK}, fused_megabytes=0)
     choice = chosen({"invariants"}, size=1, rules=rules, mode=mode)
-    assert (Engine.FUSED, f"only deltalake writes tables with mode {mode.value}") == choice
+    assert Choice(Engine.FUSED, f"only deltalake writes tables with mode {mode.value}") == choice
     with pytest.raises(Refused, match=f"mode {mode.value} are written by deltalake, which cannot write: clustering"):
         chosen({"clustering"}, rules=rules, mode=mode)
 

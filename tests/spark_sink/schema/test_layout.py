@@ -12,9 +12,17 @@ from spark_sink.schema.layout import FileLayout, Transform, check_layout, differ
 from spark_sink.schema.table_spec import Format, Mode
 from spark_sink.tables.table_properties import layout_from, layout_property
 
-COLUMNS = {"id": "bigint", "c": "string", "n": "int", "d": "date", "t": "timestamp_ntz", "amount": "decimal(9,2)"}
+COLUMNS = {
+    "id": "bigint",
+    "c": "string",
+    "n": "int",
+    "d": "date",
+    "t": "timestamp_ntz",
+    "amount": "decimal(9,2)",
+    "n_bucket": "int",
+}
 EVERYTHING = {
-    "partition": ["day(t)", "bucket(16, id)", "c"],
+    "partition": ["day(t)", "bucket(16, id)", "n"],
     "sort": ["n desc", "c"],
     "format_version": 2,
     "write_mode": "copy-on-write",
@@ -51,10 +59,13 @@ def test_spellings_of_one_layout() -> None:
     [
         ({"partition": ["week(t)"]}, "'week(t)' is not a partition; write a column, day(column), month(column) or"),
         ({"partition": ["bucket(1, id)"]}, "'bucket(1, id)' has 1 buckets, but the number must be 2 to 4096"),
-        ({"partition": ["c", "c"]}, "c is named twice"),
-        ({"sort": ["c", "c desc"]}, "c is named twice"),
+        ({"partition": ["c", "c"]}, "partition names the column c twice"),
+        ({"sort": ["c", "c desc"]}, "sort names the column c twice"),
         ({"partition": ["n"], "cluster": ["c"]}, "a Delta table is either partitioned or clustered"),
-        ({"sort": ["c"], "features": ["column_mapping"]}, "no table has all of features, sort"),
+        (
+            {"sort": ["c"], "features": ["column_mapping"]},
+            "features, sort cannot be combined: cluster and features are for Delta tables",
+        ),
         ({"format_version": 1}, "format_version"),
         ({"write_mode": "merge"}, "write_mode"),
         ({"features": ["uniform"]}, "features"),
@@ -76,6 +87,12 @@ def test_mistakes(layout: dict[str, object], said: str) -> None:
             {"sort": ["c"]},
             "sort can only be set for iceberg tables, but this is a table with format delta",
         ),
+        (
+            Format.ICEBERG,
+            {"partition": ["c"]},
+            "c has the type string, but identity partitions of tables with format iceberg",
+        ),
+        (Format.ICEBERG, {"partition": ["bucket(4, n)"]}, "Iceberg would name the partition n_bucket"),
         (Format.ICEBERG, {"cluster": ["c"]}, "cluster can only be set for delta tables"),
         (Format.DELTA, {"partition": ["day(t)"]}, "tables with format delta have no day partitions, only identity"),
         (
@@ -86,7 +103,11 @@ def test_mistakes(layout: dict[str, object], said: str) -> None:
         (Format.DELTA, {"partition": ["amount"]}, "amount has the type decimal(9,2)"),
         (Format.ICEBERG, {"partition": ["day(n)"]}, "n has the type int, but day partitions"),
         (Format.ICEBERG, {"partition": ["bucket(4, d)"]}, "d has the type date, but bucket partitions"),
-        (Format.ICEBERG, {"partition": ["x"]}, "the table has no column x; its columns are amount, c, d, id, n, t"),
+        (
+            Format.ICEBERG,
+            {"partition": ["x"]},
+            "the table has no column x; its columns are amount, c, d, id, n, n_bucket, t",
+        ),
         (Format.ICEBERG, {"sort": ["x"]}, "the table has no column x"),
         (Format.DELTA, {"cluster": ["x"]}, "the table has no column x"),
         (Format.DELTA, {"cluster": ["amount"]}, "amount has the type decimal(9,2), for which the table has no"),

@@ -33,7 +33,7 @@ BY_SPARK: Sequence[tuple[Format, dict[str, Any]]] = [
     (Format.DELTA, {"features": ["deletion_vectors"], "partition": ["n"]}),
     (Format.DELTA, {"features": ["column_mapping", "change_data_feed"]}),
     (Format.DELTA, {"cluster": ["c", "n"]}),
-    (Format.ICEBERG, {"partition": ["c"], "format_version": 2}),
+    (Format.ICEBERG, {"partition": ["bucket(4, c)"], "format_version": 2}),
     (Format.ICEBERG, {"partition": ["day(t)", "bucket(2, c)", "n"], "sort": ["c desc", "n"]}),
     (Format.ICEBERG, {"partition": ["month(d)"], "write_mode": "copy-on-write", "format_version": 2}),
     (Format.ICEBERG, {"write_mode": "copy-on-write", "file_megabytes": 1}),
@@ -219,7 +219,7 @@ def test_compaction_of_partitions(lake: Lake) -> None:
 
 @pytest.mark.parametrize(
     ("format", "partition"),
-    [(Format.DELTA, ["n"]), (Format.ICEBERG, ["n"]), (Format.ICEBERG, ["bucket(4, n)", "c"])],
+    [(Format.DELTA, ["n"]), (Format.ICEBERG, ["n"]), (Format.ICEBERG, ["bucket(4, n)", "bucket(2, c)"])],
     ids=str,
 )
 def test_a_partition_column_with_another_type(merging_lake: MergingLake, format: Format, partition: list[str]) -> None:
@@ -242,6 +242,35 @@ def test_a_partition_column_with_another_type(merging_lake: MergingLake, format:
     lake.apply(3, [change("u", {"id": 3}, {"n": "text"}, pos=30, schema=other), change("d", {"id": 0}, pos=31)])
     assert [] == lake.parked()
     assert {2, 3} == {row["id"] for row in _rows(lake)}
+
+
+def test_a_column_named_like_a_partition(merging_lake: MergingLake) -> None:
+    """Iceberg rejects a column with the name of a partition. The table is parked, and others continue."""
+    lake = merging_lake
+    lake.use(_rules(Format.ICEBERG, {"partition": ["day(d)"]}))
+    lake.announce(schema_of(TYPES))
+    lake.announce(schema_of(TYPES, table="items"))
+    lake.apply(0, [change("c", {"id": 1}, _row(1, "x", 1, "2024-01-01", "x"), pos=1)])
+    newer = lake.announce(schema_of(TYPES | {"d_day": "int32"}))
+    items = [change("c", {"id": 1}, _row(1, "x", 1, "2024-01-01", "x"), pos=1, table="items")]
+    lake.apply(1, [change("u", {"id": 1}, {"d_day": 7}, pos=2, full=False, schema=newer), *items])
+    assert {NAME} == lake.control.held().keys()
+    assert 1 == len(lake.rows("shop_sales.items"))
+
+
+@pytest.mark.parametrize("layout", [{"features": ["deletion_vectors"]}, {"features": ["column_mapping"]}], ids=str)
+def test_a_wider_type_that_the_table_cannot_have_in_place(merging_lake: MergingLake, layout: dict[str, Any]) -> None:
+    """With these features, a table with widened types could no longer be read. The values go to a second column."""
+    lake = merging_lake
+    lake.use(_rules(Format.DELTA, layout))
+    lake.announce(schema_of(TYPES))
+    lake.apply(0, [change("c", {"id": 1}, _row(1, "x", 1, None, "x"), pos=1)])
+    wider = lake.announce(schema_of(TYPES | {"n": "int64"}))
+    lake.apply(1, [change("u", {"id": 1}, {"n": 2**40}, pos=2, full=False, schema=wider)])
+    lake.apply(2, [change("u", {"id": 1}, {"a": "y"}, pos=3, full=False)])
+    assert [] == lake.parked()
+    (row,) = _rows(lake)
+    assert (2**40, "y") == (row["n__v2"], row["a"])
 
 
 def test_a_table_that_cannot_have_its_layout(lake: Lake) -> None:
