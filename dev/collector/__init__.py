@@ -12,7 +12,6 @@ import shutil
 import socket
 import subprocess
 import tempfile
-import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -62,7 +61,7 @@ class Collector(Server):
         configuration.write_text(yaml.safe_dump(self._configuration()), encoding="utf-8")
         self._launch([str(program()), "--config", str(configuration)])
         try:
-            self._wait_until_it_answers()
+            self._wait_until(self._answers, "the collector", START_SECONDS)
         except BaseException:
             self.stop()
             raise
@@ -92,19 +91,13 @@ class Collector(Server):
             },
         }
 
-    def _wait_until_it_answers(self) -> None:
-        process = self._running()
-        deadline = time.monotonic() + START_SECONDS
-        while time.monotonic() < deadline:
-            if process.poll() is not None:
-                raise CollectorError(f"the collector exited with code {process.returncode}{self._log_tail()}")
-            try:
-                self.scraped()
-                with socket.create_connection((LOOPBACK, self.settled_port()), START_SECONDS):
-                    return
-            except (urllib.error.URLError, ConnectionError):
-                time.sleep(0.05)
-        raise CollectorError(f"the collector did not respond within {START_SECONDS:.0f} s{self._log_tail()}")
+    def _answers(self) -> bool:
+        try:
+            self.scraped()
+            with socket.create_connection((LOOPBACK, self.settled_port()), START_SECONDS):
+                return True
+        except (urllib.error.URLError, ConnectionError):
+            return False
 
 
 def program() -> Path:

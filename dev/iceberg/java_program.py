@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -37,19 +36,13 @@ class JavaProgram(Server):
         java = str(find_java().executable)
         self._launch([java, *JVM_OPTIONS, *told, "-cp", path, str(source), *arguments], os.environ | env)
         try:
-            self._wait_until_it_listens()
+            self._wait_until(self._listens, f"the {self.name}", START_SECONDS, "start to listen")
         except BaseException:
             self.stop()
             raise
 
-    def _wait_until_it_listens(self) -> None:
-        process = self._running()
-        deadline = time.monotonic() + START_SECONDS
-        while time.monotonic() < deadline:
-            if process.poll() is not None:
-                raise self.error(f"the {self.name} exited with code {process.returncode}{self._log_tail()}")
-            if listening := _LISTENING.search(self.log.read_text(errors="replace")):
-                self.port = int(listening[1])
-                return
-            time.sleep(0.05)
-        raise self.error(f"the {self.name} did not start to listen within {START_SECONDS:.0f} s{self._log_tail()}")
+    def _listens(self) -> bool:
+        listening = _LISTENING.search(self.log.read_text(errors="replace"))
+        if listening:
+            self.port = int(listening[1])
+        return listening is not None

@@ -13,7 +13,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
@@ -82,7 +81,7 @@ class Postgres(Server):
         options = [word for name, value in of_tests.items() for word in ("-c", f"{name}={value}")]
         self._launch([*_unprivileged(), str(found / "postgres"), "-D", str(data), *options])
         try:
-            self._wait_until_it_answers()
+            self._wait_until(self._answers, "PostgreSQL", START_SECONDS)
         except BaseException:
             self.stop()
             raise
@@ -115,16 +114,8 @@ class Postgres(Server):
         if made.returncode:
             raise PostgresError(f"initdb exited with code {made.returncode}: {made.stderr.strip()[-500:]}")
 
-    def _wait_until_it_answers(self) -> None:
-        process = self._running()
-        deadline = time.monotonic() + START_SECONDS
-        while time.monotonic() < deadline:
-            if process.poll() is not None:
-                raise PostgresError(f"PostgreSQL exited with code {process.returncode}{self._log_tail()}")
-            if "ready to accept connections" in self.log.read_text(errors="replace"):
-                return
-            time.sleep(0.05)
-        raise PostgresError(f"PostgreSQL did not respond within {START_SECONDS:.0f} s{self._log_tail()}")
+    def _answers(self) -> bool:
+        return "ready to accept connections" in self.log.read_text(errors="replace")
 
 
 def _unprivileged() -> Sequence[str]:

@@ -13,7 +13,6 @@ import shutil
 import signal
 import sys
 import tempfile
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -102,7 +101,7 @@ class CanalServer(Server):
         java = str(find_java().executable)
         self._launch([java, *JVM_OPTIONS, "-cp", path, str(PROGRAM), str(file), str(self.directory)])
         try:
-            self._wait_until_it_follows()
+            self._wait_until(self._follows, "Canal", START_SECONDS, "start to follow")
         except BaseException:
             self.kill()
             raise
@@ -111,16 +110,8 @@ class CanalServer(Server):
         """Kill Canal. It has not stored its position, so after another start() it repeats everything since this one."""
         self._end(signal.SIGKILL)
 
-    def _wait_until_it_follows(self) -> None:
-        process = self._running()
-        deadline = time.monotonic() + START_SECONDS
-        while time.monotonic() < deadline:
-            if process.poll() is not None:
-                raise CanalError(f"Canal exited with code {process.returncode}{self._log_tail()}")
-            if _FOLLOWING in "\n" + self.log.read_text(errors="replace"):
-                return
-            time.sleep(0.05)
-        raise CanalError(f"Canal did not start to follow within {START_SECONDS:.0f} s{self._log_tail()}")
+    def _follows(self) -> bool:
+        return _FOLLOWING in "\n" + self.log.read_text(errors="replace")
 
 
 def jars(*, write_checksums: bool = False) -> Path:

@@ -11,7 +11,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -109,7 +108,7 @@ class MariaDb(Server):
         options = [f"--{name}={value}" for name, value in (SETTINGS | places).items()]
         self._launch([str(_program("mariadbd")), "--no-defaults", *options])
         try:
-            self._wait_until_it_answers()
+            self._wait_until(self._answers, "MariaDB", START_SECONDS)
             if is_new:
                 self.run(_GRANTS)
         except BaseException:
@@ -155,16 +154,8 @@ class MariaDb(Server):
         if made.returncode:
             raise MariaDbError(f"mariadb-install-db exited with code {made.returncode}: {made.stderr.strip()[-500:]}")
 
-    def _wait_until_it_answers(self) -> None:
-        process = self._running()
-        deadline = time.monotonic() + START_SECONDS
-        while time.monotonic() < deadline:
-            if process.poll() is not None:
-                raise MariaDbError(f"MariaDB exited with code {process.returncode}{self._log_tail()}")
-            if not self._client("SELECT 1").returncode:
-                return
-            time.sleep(0.1)
-        raise MariaDbError(f"MariaDB did not respond within {START_SECONDS:.0f} s{self._log_tail()}")
+    def _answers(self) -> bool:
+        return not self._client("SELECT 1").returncode
 
 
 def main(arguments: Sequence[str]) -> int:

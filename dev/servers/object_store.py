@@ -10,7 +10,6 @@ import os
 import signal
 import socket
 import sys
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
@@ -82,7 +81,7 @@ class ObjectStore(Server):
         command = [str(program), *options, "posix", "--sidecar", str(sidecar), str(objects)]
         self._launch(command, os.environ | keys)
         try:
-            self._wait_until_it_answers()
+            self._wait_until(self._answers, "the object store", START_SECONDS)
         except BaseException:
             self.stop()
             raise
@@ -96,18 +95,12 @@ class ObjectStore(Server):
         if self._held is not None:
             self._held.close()
 
-    def _wait_until_it_answers(self) -> None:
-        process = self._running()
-        deadline = time.monotonic() + START_SECONDS
-        while time.monotonic() < deadline:
-            if process.poll() is not None:
-                raise ObjectStoreError(f"the object store exited with code {process.returncode}{self._log_tail()}")
-            try:
-                with urllib.request.urlopen(f"http://{LOOPBACK}:{self.port}{_HEALTH}", timeout=START_SECONDS):
-                    return
-            except urllib.error.URLError:
-                time.sleep(0.05)
-        raise ObjectStoreError(f"the object store did not respond within {START_SECONDS:.0f} s{self._log_tail()}")
+    def _answers(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"http://{LOOPBACK}:{self.port}{_HEALTH}", timeout=START_SECONDS):
+                return True
+        except urllib.error.URLError:
+            return False
 
 
 def main(arguments: Sequence[str]) -> int:

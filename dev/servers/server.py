@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -128,6 +129,17 @@ class Server(ABC):
         if self._process is None:
             raise self.error(f"the {self.name} is not running; call start() first")
         return self._process
+
+    def _wait_until(self, answers: Callable[[], bool], who: str, seconds: float, expected: str = "respond") -> None:
+        """Wait until the server answers. Raise an error if it exits, or does not answer in time."""
+        process, deadline = self._running(), time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            if process.poll() is not None:
+                raise self.error(f"{who} exited with code {process.returncode}{self._log_tail()}")
+            if answers():
+                return
+            time.sleep(0.05)
+        raise self.error(f"{who} did not {expected} within {seconds:.0f} s{self._log_tail()}")
 
     def settled_port(self) -> int:
         """Return the server's port, which is chosen when the server first starts."""
