@@ -104,12 +104,11 @@ class _Topic:
 
         for value in read_range(self._options, self._name, self._begins, ends):
             try:
-                change = change_of(decode(value))
+                event = decode(value)
+                if (event.source, event.db, event.schema, event.table) == source:
+                    yield change_of(event)
             except (ReadError, ValueError):
                 self.unreadable += 1
-                continue
-            if change.table == source:
-                yield change
 
 
 def _told(found: Verified) -> str:
