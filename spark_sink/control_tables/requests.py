@@ -161,10 +161,14 @@ class Requests:
             why = str(error) if known else f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
             log.error("command failed", **fields, error=why)
             self.control_table.answer(request, State.FAILED, error=why)
+            self._results.pop(request.id, None)
             return True
         if not answer.ended and self._results.get(request.id) == answer.result:
             return False  # the command waits for work that runs elsewhere
-        self._results[request.id] = answer.result
+        if answer.ended:
+            self._results.pop(request.id, None)
+        else:
+            self._results[request.id] = answer.result
         log.info(
             "command executed" if answer.ended else "command continues after the next batch",
             **fields,
