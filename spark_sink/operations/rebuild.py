@@ -19,6 +19,7 @@ from spark_sink.apply.ddl_passes import DriverWork, SeenRequests, merge_reports
 from spark_sink.apply.destinations import Destination
 from spark_sink.apply.driver import Fulfilment, TaskRunner
 from spark_sink.apply.rejects import MAX_SEGMENTS
+from spark_sink.apply.table_commits import commit_app
 from spark_sink.apply.worker import Task
 from spark_sink.events.shared_tables import SEVERAL
 from spark_sink.model.event import Event
@@ -111,7 +112,7 @@ def slices_done(table: MirrorTable | ChangelogTable | HistoryTable | None, task:
     """Return the number of the last slice with a commit in the table, or 0. The slice may be incomplete."""
     if table is None or table.shape.built != task.built:
         return 0
-    return (table.applied(f"{task.app}/{task.target}@{task.built}") or 0) // MAX_SEGMENTS
+    return (table.applied(commit_app(task.app, task.target, table.shape)) or 0) // MAX_SEGMENTS
 
 
 class SliceDone(msgspec.Struct, frozen=True):

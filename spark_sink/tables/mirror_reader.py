@@ -149,16 +149,14 @@ class MirrorReader:
     def written(self) -> dict[Key, tuple[str, str]]:
         columns = [*self.shape.key, SCOPE, POS]
         found: dict[Key, tuple[str, str]] = {}
-        for batch in self._scan([*columns, DELETED_AT]):
-            live = batch.filter(pc.is_null(batch.column(DELETED_AT)))
+        for live in self._live(columns):
             for *key, scope, pos in zip(*(live.column(name).to_pylist() for name in columns), strict=True):
                 found[tuple(key)] = scope, pos
         return found
 
     def live_keys(self) -> Counter[Key]:
         found: Counter[Key] = Counter()
-        for batch in self._scan([*self.shape.key, DELETED_AT]):
-            live = batch.filter(pc.is_null(batch.column(DELETED_AT)))
+        for live in self._live(self.shape.key):
             found.update(zip(*(live.column(name).to_pylist() for name in self.shape.key), strict=True))
         return found
 
@@ -174,6 +172,11 @@ class MirrorReader:
                 if reset is not None and reset < floor:
                     found.add(key)
         return found
+
+    def _live(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Return columns of the rows that are not deleted."""
+        for batch in self._scan([*names, DELETED_AT]):
+            yield batch.filter(pc.is_null(batch.column(DELETED_AT)))
 
     @property
     def _lacking(self) -> set[str]:

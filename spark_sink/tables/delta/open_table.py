@@ -42,11 +42,6 @@ def types_of(table: DeltaTable) -> dict[str, str]:
     return {field.name: sql_type_of_delta(str(getattr(field.type, "type", field.type))) for field in fields}
 
 
-def size_of(table: DeltaTable) -> int:
-    """Return the number of bytes in the table's files."""
-    return int(sum(pa.table(table.get_add_actions()).column("size_bytes").to_pylist()))
-
-
 def floors_of(table: DeltaTable) -> Mapping[str, str]:
     stored = table.metadata().configuration.get(FLOORS_PROPERTY)
     return json.loads(stored) if stored else {}

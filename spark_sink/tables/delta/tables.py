@@ -21,7 +21,7 @@ from spark_sink.tables.deleted_rows import DeletedRows, marker_app
 from spark_sink.tables.delta.history import DeltaHistory
 from spark_sink.tables.delta.log import DeltaLog
 from spark_sink.tables.delta.mirror import DeltaMirror
-from spark_sink.tables.delta.open_table import commit, committing, shape_of, size_of
+from spark_sink.tables.delta.open_table import commit, committing, shape_of
 from spark_sink.tables.delta.staged import StagedMirror
 from spark_sink.tables.locations import location
 from spark_sink.tables.protocols import ChangelogTable, HistoryTable, MirrorTable
@@ -103,7 +103,7 @@ class DeltaTables:
     def _opened(self, name: str, opened: DeltaTable) -> MirrorTable | ChangelogTable | HistoryTable:
         has = features_of(opened)
         shape = shape_of(opened)
-        choice = choose(name, shape.mode, has, lambda: size_of(opened), self.engines)
+        choice = choose(name, shape.mode, has, lambda: _size(opened), self.engines)
         if has & BEYOND_FILES or opened.metadata().partition_columns:
             # Such a table could no longer be read if it also had widened types.
             choice = choice._replace(widens=False)
@@ -153,3 +153,7 @@ def features_of(table: DeltaTable) -> frozenset[str]:
     # features.
     unused = not any("Variant" in str(field.type) for field in table.schema().fields)
     return has - {"variantType"} if unused else has
+
+
+def _size(table: DeltaTable) -> int:
+    return int(sum(pa.table(table.get_add_actions()).column("size_bytes").to_pylist()))
