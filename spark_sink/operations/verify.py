@@ -244,7 +244,7 @@ def _differing(
             yield key
 
 
-# Stands for a value that its column cannot store, and is not equal to any value.
+# The result for a value that its column cannot store. It is equal to no value.
 _UNFIT = object()
 
 

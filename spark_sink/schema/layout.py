@@ -237,6 +237,17 @@ def check_layout(layout: FileLayout, shape: TableShape, format: Format) -> None:
         raise Refused(Reason.TABLE_REFUSED, f"tables.layout cannot be applied: {'; '.join(found)}")
 
 
+def new_layout(name: str, shape: TableShape, format: Format, layouts: FileLayouts) -> FileLayout:
+    """Return the layout for a new table.
+
+    Raises:
+        Refused: a table of this shape cannot have the configured layout.
+    """
+    layout = layout_for(name, layouts) or NO_LAYOUT
+    check_layout(layout, shape, format)
+    return layout
+
+
 def _objections(layout: FileLayout, shape: TableShape, format: Format) -> Iterator[str]:
     for other, names in _ONLY.items():
         wrong = [name for name in names if getattr(layout, name)]

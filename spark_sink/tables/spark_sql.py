@@ -25,9 +25,8 @@ _WHOLE = {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
 def staged_rows(session: SparkSession, staging: Staging, order: Merge) -> DataFrame:
     """Return a staged file's rows as a data frame, with the time at which the rows are written."""
     flags = dict.fromkeys([*(WRITTEN + name for name in order.kept), *([GONE] if order.deletes else [])], "boolean")
-    declared = ", ".join(f"`{name}` {sql}" for name, sql in {**order.columns, **flags}.items())
     path = f"{staging.warehouse}/{staging.folder}/{order.path}"
-    staged = session.read.options(**_WHOLE).schema(declared).parquet(path)
+    staged = session.read.options(**_WHOLE).schema(declared({**order.columns, **flags})).parquet(path)
     return staged if order.at is None else staged.withColumn(UPDATED_AT, expr(instant(order.at)))
 
 
@@ -58,8 +57,13 @@ def add_columns(session: SparkSession, table: str, present: Sequence[str], added
     place = {columns[0]: "FIRST"} | {name: f"AFTER {_ticked(before)}" for before, name in pairwise(columns)}
     for name in filter(is_of_source, dropwhile(is_of_source, present)):
         session.sql(f"ALTER TABLE {table} ALTER COLUMN {_ticked(name)} {place[name]}")
-    declared = ", ".join(f"{_ticked(column.name)} {column.type} {place[column.name]}" for column in added)
-    session.sql(f"ALTER TABLE {table} ADD COLUMNS ({declared})")
+    placed = {column.name: f"{column.type} {place[column.name]}" for column in added}
+    session.sql(f"ALTER TABLE {table} ADD COLUMNS ({declared(placed)})")
+
+
+def declared(columns: Mapping[str, str]) -> str:
+    """Return the columns, with their Spark SQL types, as SQL declares them."""
+    return ", ".join(f"{_ticked(name)} {sql}" for name, sql in columns.items())
 
 
 def retirement(deletion: Deletion) -> str:

@@ -113,10 +113,14 @@ def source_properties(columns: Sequence[TableColumn]) -> dict[str, str]:
     return {SOURCE_PROPERTY + column.name: column.source for column in columns if column.source is not None}
 
 
+def recorded(layout: FileLayout) -> str:
+    """Return the value of the property that records a layout."""
+    return json.dumps(layout.settings(), sort_keys=True)
+
+
 def layout_property(layout: FileLayout) -> dict[str, str]:
-    """Return the property that records a table's layout."""
-    settings = layout.settings()
-    return {LAYOUT_PROPERTY: json.dumps(settings, sort_keys=True)} if settings else {}
+    """Return the property that records a new table's layout."""
+    return {LAYOUT_PROPERTY: recorded(layout)} if layout.settings() else {}
 
 
 def layout_from(properties: Mapping[str, str]) -> FileLayout:

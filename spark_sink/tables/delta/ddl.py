@@ -26,8 +26,7 @@ from spark_sink.schema.layout import (
     Feature,
     FileLayout,
     FileLayouts,
-    check_layout,
-    layout_for,
+    new_layout,
 )
 from spark_sink.schema.table_spec import Format, Mode
 from spark_sink.spark.foreign_errors import reason
@@ -82,7 +81,7 @@ class DeltaDdl:
             present = spelled(self._warehouse, name, DeltaTable.is_deltatable)
             if present is not None:
                 return present
-            layout = self._layout(name, shape)
+            layout = new_layout(name, shape, Format.DELTA, self._layouts)
             columns, properties = new_columns(shape), table_properties(shape, layout)
             if not layout.needs_spark:
                 self._create(name, columns, properties, layout.parted_by)
@@ -98,7 +97,7 @@ class DeltaDdl:
             table = DeltaTable(location(self._warehouse, present))
             if shape_of(table).built == shape.built:
                 return present
-            layout = self._layout(present, shape)
+            layout = new_layout(present, shape, Format.DELTA, self._layouts)
             columns, properties = new_columns(shape), table_properties(shape, layout)
             if not features_of(table) - FUSED_FEATURES and not layout.needs_spark:
                 schema = Schema([_field(column, sql) for column, sql in columns.items()])
@@ -113,16 +112,6 @@ class DeltaDdl:
                 return present
         self._by_spark.replace(present, columns, properties, layout)
         return present
-
-    def _layout(self, name: str, shape: TableShape) -> FileLayout:
-        """Return a new table's layout.
-
-        Raises:
-            Refused: a table of this shape cannot have the configured layout.
-        """
-        layout = layout_for(name, self._layouts) or FileLayout()
-        check_layout(layout, shape, Format.DELTA)
-        return layout
 
     def add_columns(self, name: str, columns: Sequence[TableColumn]) -> None:
         with _changing(name):

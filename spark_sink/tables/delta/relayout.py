@@ -15,7 +15,7 @@ from spark_sink.tables.delta.open_table import STATISTICS_PROPERTY, shape_of
 from spark_sink.tables.delta.spark_ddl import placed, quoted
 from spark_sink.tables.locations import location
 from spark_sink.tables.spark_sql import listed
-from spark_sink.tables.table_properties import LAYOUT_PROPERTY, layout_from, layout_property
+from spark_sink.tables.table_properties import LAYOUT_PROPERTY, layout_from, recorded
 
 # A table keeps these features in its protocol, even if they are disabled, so readers would still have to support them.
 _STAYS = frozenset({Feature.COLUMN_MAPPING, Feature.DELETION_VECTORS})
@@ -47,7 +47,7 @@ class DeltaRelayout:
         before = tuple(Partition(Transform.IDENTITY, column) for column in parted_by)
         both = FileLayout(layout.partition + before, cluster=layout.cluster)
         enabled = {**_disabled(stored, layout), **feature_properties(layout)}
-        enabled |= layout_property(stored.while_changing_to(layout))
+        enabled[LAYOUT_PROPERTY] = recorded(stored.while_changing_to(layout))
         self._set(path, {STATISTICS_PROPERTY: statistics_columns(shape, both), **enabled})
         if parted_by != layout.parted_by:
             rows = self._spark.read.format("delta").load(path).write.format("delta").mode("overwrite")
@@ -58,7 +58,7 @@ class DeltaRelayout:
         if layout.cluster and layout.cluster != stored.cluster:
             self._spark.sql(f"ALTER TABLE {quoted(path)} {placed(layout)}")
             self._spark.sql(f"OPTIMIZE {quoted(path)} FULL")
-        self._set(path, layout_property(layout) or {LAYOUT_PROPERTY: "{}"})
+        self._set(path, {LAYOUT_PROPERTY: recorded(layout)})
 
     def _set(self, path: str, properties: Mapping[str, str]) -> None:
         self._spark.sql(f"ALTER TABLE {quoted(path)} SET TBLPROPERTIES ({listed(properties)})")

@@ -16,7 +16,7 @@ from spark_sink.schema.layout import FileLayout
 from spark_sink.tables.delta.open_table import STATISTICS_PROPERTY, shape_of, types_of
 from spark_sink.tables.locations import location
 from spark_sink.tables.meta_columns import OWN_COLUMNS, POS
-from spark_sink.tables.spark_sql import add_columns, listed, literal
+from spark_sink.tables.spark_sql import add_columns, declared, listed, literal
 from spark_sink.tables.table_properties import IDENTITY, MODE_PROPERTY, added_properties
 
 
@@ -108,11 +108,6 @@ class SparkDdl:
 
     def _quoted(self, name: str) -> str:
         return quoted(location(self._warehouse, name))
-
-
-def declared(columns: Mapping[str, str]) -> str:
-    """Return the columns, with their Spark SQL types, as SQL declares them."""
-    return ", ".join(f"`{column}` {sql}" for column, sql in columns.items())
 
 
 def placed(layout: FileLayout) -> str:

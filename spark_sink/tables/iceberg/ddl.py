@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from pyspark.sql import SparkSession
 
@@ -12,8 +12,8 @@ from spark_sink.schema.layout import (
     NO_LAYOUTS,
     FileLayout,
     FileLayouts,
-    check_layout,
     layout_for,
+    new_layout,
 )
 from spark_sink.schema.table_spec import Format, Mode
 from spark_sink.spark.failures import SPARK_ERRORS
@@ -31,7 +31,7 @@ from spark_sink.tables.iceberg.file_layout import (
 from spark_sink.tables.iceberg.open_table import shape_of, types_of
 from spark_sink.tables.iceberg.spark_catalog import java_table
 from spark_sink.tables.meta_columns import POS, new_columns
-from spark_sink.tables.spark_sql import add_columns, listed, literal
+from spark_sink.tables.spark_sql import add_columns, declared, listed, literal
 from spark_sink.tables.table_properties import (
     IDENTITY,
     MODE_PROPERTY,
@@ -101,14 +101,12 @@ class IcebergDdl:
         return present
 
     def _create(self, statement: str, name: str, shape: TableShape) -> None:
-        declared = _declared(new_columns(shape).items())
-        layout = layout_for(name, self._layouts) or FileLayout()
-        check_layout(layout, shape, Format.ICEBERG)
+        layout = new_layout(name, shape, Format.ICEBERG, self._layouts)
         properties = creation_properties(shape, self._traits().format_version, layout)
         parts = ", ".join(map(partition_in_sql, partition_of(name, shape, layout, self._buckets)))
         parted = f"PARTITIONED BY ({parts}) " if parts else ""
         self._spark.sql(
-            f"{statement} {quoted(self._catalog, name)} ({declared}) USING iceberg {parted}"
+            f"{statement} {quoted(self._catalog, name)} ({declared(new_columns(shape))}) USING iceberg {parted}"
             f"TBLPROPERTIES ({listed(properties)})"
         )
         if layout.sort:
@@ -130,8 +128,7 @@ class IcebergDdl:
         except SPARK_ERRORS:
             # By default, a Hive metastore compares the types of old and new columns by place, and then accepts new
             # columns only at the end. If the catalog has another problem, this statement fails as well.
-            declared = _declared((column.name, column.type) for column in missing)
-            self._spark.sql(f"ALTER TABLE {table} ADD COLUMNS ({declared})")
+            self._spark.sql(f"ALTER TABLE {table} ADD COLUMNS ({declared({one.name: one.type for one in missing})})")
 
     def widen(self, name: str, columns: Sequence[TableColumn], *, rewrites: bool = False) -> None:
         """See `TableAlterations`. Nothing is rewritten, because every Iceberg table can have files with both types."""
@@ -164,7 +161,3 @@ def creation_properties(shape: TableShape, format_version: int, layout: FileLayo
         # A mirror usually has no such property, but the old table may have had one.
         properties[MODE_PROPERTY] = shape.mode.value
     return properties
-
-
-def _declared(columns: Iterable[tuple[str, str]]) -> str:
-    return ", ".join(f"`{name}` {sql}" for name, sql in columns)

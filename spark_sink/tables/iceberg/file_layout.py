@@ -50,8 +50,8 @@ def partition_of(name: str, shape: TableShape, layout: FileLayout, buckets: Mapp
 
 
 def partition_in(metadata: TableMetadata) -> dict[str, Partition | None]:
-    """Return a table's partitioning by the names of its partition fields. The value is None for a transform that no
-    layout has.
+    """Return a table's partitioning, keyed by the name of the partition field. A field whose transform layouts do not
+    support has the value None.
     """
     found: dict[str, Partition | None] = {}
     for field in metadata.spec().fields:

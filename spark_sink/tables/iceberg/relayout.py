@@ -25,7 +25,7 @@ from spark_sink.tables.iceberg.file_layout import (
 )
 from spark_sink.tables.iceberg.open_table import MARKERS_PROPERTY, markers_of, shape_of
 from spark_sink.tables.iceberg.spark_catalog import java_table
-from spark_sink.tables.table_properties import LAYOUT_PROPERTY, layout_from, layout_property
+from spark_sink.tables.table_properties import LAYOUT_PROPERTY, layout_from, recorded
 
 
 class IcebergRelayout:
@@ -62,11 +62,11 @@ class IcebergRelayout:
         check_format_version(metadata.format_version, layout)
         if layout.format_version is None:
             del properties["format-version"]  # keep the table's version
-        between = layout_from(metadata.properties).while_changing_to(layout)
+        properties[LAYOUT_PROPERTY] = recorded(layout_from(metadata.properties).while_changing_to(layout))
         table = java_table(self._spark, self._catalog, name)
         transaction = table.newTransaction()
         change = transaction.updateProperties()
-        for property, value in {**properties, **layout_property(between)}.items():
+        for property, value in properties.items():
             change = change.set(property, value)
         (change if FILE_SIZE in properties else change.remove(FILE_SIZE)).commit()
         self._repartition(transaction, metadata, partition_of(name, shape, layout, self._buckets))
@@ -74,8 +74,7 @@ class IcebergRelayout:
         transaction.commitTransaction()
         table.refresh()
         self._rewrite(table, metadata, layout)
-        (recorded,) = (layout_property(layout) or {LAYOUT_PROPERTY: "{}"}).values()
-        table.updateProperties().set(LAYOUT_PROPERTY, recorded).commit()
+        table.updateProperties().set(LAYOUT_PROPERTY, recorded(layout)).commit()
 
     def _repartition(self, table: Any, metadata: TableMetadata, wanted: tuple[Partition, ...]) -> None:
         present = partition_in(metadata)
