@@ -7,8 +7,9 @@ from __future__ import annotations
 import io
 import json
 import pickle
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import nullcontext
+from threading import Lock
 from typing import Any
 
 import fastavro
@@ -96,14 +97,31 @@ def _route(event: Mapping[str, Any], pattern: TablePattern) -> str:
     return (parts if renamed is None else renamed).lower()
 
 
-@contextmanager
-def _as_if_large(all: bool) -> Iterator[None]:
-    """Treat small tables and small batches like large ones, or not."""
-    with pytest.MonkeyPatch.context() as patch:
-        if all:
-            patch.setattr(delta_rows, "SMALL", -1)
-            patch.setattr(mirror, "FEW", 0)
-        yield
+class _AsIfLarge:
+    """Treat small tables and small batches like large ones, until the last of the batches that want it ends.
+
+    Two batches can run at once. If each of them restored what it had found, the second would restore what the first
+    one set.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._batches, self._patch = Lock(), 0, pytest.MonkeyPatch()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._batches += 1
+            if self._batches == 1:
+                self._patch.setattr(delta_rows, "SMALL", -1)
+                self._patch.setattr(mirror, "FEW", 0)
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._batches -= 1
+            if not self._batches:
+                self._patch.undo()
+
+
+_AS_IF_LARGE = _AsIfLarge()
 
 
 class LocalRunner:
@@ -120,7 +138,7 @@ class LocalRunner:
         weights: Mapping[int, int],
         only: Collection[str] | None = None,
     ) -> list[TableReport]:
-        with _as_if_large(task.batch % 2 == 0):
+        with nullcontext() if task.batch % 2 else _AS_IF_LARGE:
             return self._batch(records, task, carried, only)
 
     def _batch(
