@@ -14,6 +14,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +24,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from dev.demo.bad_input import bad_input
 from dev.demo.next_steps import PastedCommand, broker_again
+from dev.demo.real_canal import RealCanal
 from dev.demo.report import Coordinates, DemoReport
 from dev.demo.sources import ShopSource, interleaved, shop_sources
 from dev.demo.writers import Raw
+from dev.jars import JarsError
 from dev.servers.broker import Broker
+from dev.servers.server import ServerError
 from dev.servers.stack import Stack, StackError, read_record_file
 
 SAMPLES = Path(__file__).with_name("samples")
@@ -79,7 +83,8 @@ console = Console(width=None if sys.stdout.isatty() else 140)
     "--directory", default="artifacts/demo", show_default=True, type=click.Path(path_type=Path), help="Made anew."
 )
 @click.option("--stay", is_flag=True, help="Keep the broker, the translator and the sink running until Ctrl-C.")
-def main(changes: int, seed: int, directory: Path, stay: bool) -> None:
+@click.option("--real-canal", is_flag=True, help="Add a shop in a real MariaDB, replicated by a real Canal.")
+def main(changes: int, seed: int, directory: Path, stay: bool, real_canal: bool) -> None:
     """Run the whole product and show the results."""
     # SIGTERM works like Ctrl-C, because shells disable Ctrl-C for background programs.
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -87,13 +92,16 @@ def main(changes: int, seed: int, directory: Path, stay: bool) -> None:
     shutil.rmtree(directory, ignore_errors=True)
     directory = directory.resolve()
     sources = shop_sources(seed)
+    real = RealCanal() if real_canal else None
+    if real is not None:
+        sources.append(real.source(seed + 6))
     try:
-        with Broker(directory=directory / "broker") as broker:
+        with real or nullcontext(), Broker(directory=directory / "broker") as broker:
             stack = Stack(broker.bootstrap, directory, [source.settings for source in sources] + SAMPLE_SOURCES)
             stack.change("sink", tables={"formats": {ICEBERG_TABLE: "iceberg"}})
             try:
                 again = None if stay else broker_again(broker.settled_port(), broker.directory)
-                equal = Demo(stack, sources, changes, again).run()
+                equal = Demo(stack, sources, changes, again, real).run()
                 if stay:
                     _stay(stack)
             finally:
@@ -101,7 +109,7 @@ def main(changes: int, seed: int, directory: Path, stay: bool) -> None:
     except KeyboardInterrupt:
         console.print("stopped")
         sys.exit(130)
-    except StackError as error:
+    except (StackError, ServerError, JarsError) as error:
         console.print(f"[red]{error}", highlight=False, soft_wrap=True)
         sys.exit(1)
     sys.exit(0 if equal else 1)
@@ -115,13 +123,26 @@ def _stay(stack: Stack) -> None:
 
 
 class Demo:
-    """One run of the demo. `broker` is the command that restarts the broker, if the broker ends with the demo."""
+    """One run of the demo.
 
-    def __init__(self, stack: Stack, sources: list[ShopSource], changes: int, broker: PastedCommand | None) -> None:
+    Args:
+        broker: the command that restarts the broker, if the broker ends with the demo.
+        real: replicates the last source.
+    """
+
+    def __init__(
+        self,
+        stack: Stack,
+        sources: list[ShopSource],
+        changes: int,
+        broker: PastedCommand | None,
+        real: RealCanal | None = None,
+    ) -> None:
         self._stack = stack
         self._sources = sources
         self._report = DemoReport(console, stack, sources, broker)
         self._changes = changes
+        self._real = real
         self._fed: dict[Coordinates, Raw] = {}
         self._ends: Counter[tuple[str, int]] = Counter()
 
@@ -135,6 +156,9 @@ class Demo:
             "Five small shops, written as Qlik, DTS Avro, SharePlex, Canal, and Canal as DTS wrote it before March "
             "2022; real sample messages; and some invalid messages."
         )
+        if self._real is not None:
+            console.print("Starting MariaDB and Canal for a sixth shop.")
+            self._real.start(stack.bootstrap)
         stack.start("translator")
         stack.start("spark-sink")
         self._wave("first half of the history", self._first_wave())
@@ -155,8 +179,10 @@ class Demo:
     def _wave(self, what: str, messages: Iterable[Raw]) -> None:
         """Feed messages and show their progress, until every table equals its shop or the time is up."""
         taken = list(messages)
-        self._remember(taken)
         self._stack.feed(taken)
+        if self._real is not None:
+            taken += self._real.send()
+        self._remember(taken)
         console.print(f"\n[bold]{what}[/]: {len(taken)} raw messages")
         columns = (TextColumn("  {task.description:<34}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         tables = [(source, name) for source in self._sources for name in source.shop.rows]

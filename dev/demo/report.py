@@ -168,6 +168,7 @@ _PAIRS: dict[str, Callable[[ChangeEvent], bool]] = {
     "dts_avro": lambda event: event.source == "dts" and event.op == "c",
     "shareplex": lambda event: event.source == "shareplex" and event.op == "u" and event.key_old is not None,
     "canal": lambda event: event.source == "canal" and event.op == "u",
+    "canal, from a real database": lambda event: event.source == "mariadb" and event.op == "u",
     "canal, DTS before March 2022": lambda event: event.source == "legacy" and event.op == "u",
 }
 
