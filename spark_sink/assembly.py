@@ -24,6 +24,7 @@ from spark_sink.job import Job
 from spark_sink.lag import PATIENCE_SECONDS, Lag
 from spark_sink.metrics import Metrics
 from spark_sink.operations.actions import Actions
+from spark_sink.operations.erase import Erase
 from spark_sink.operations.maintenance import Maintenance
 from spark_sink.operations.registration import Registration
 from spark_sink.probes import Health
@@ -34,6 +35,7 @@ from spark_sink.spark.checkpoint import check_progress, checkpoint_id, has_progr
 from spark_sink.tables.catalog_views import CatalogViews
 from spark_sink.tables.delta.registration import SparkCatalog
 from spark_sink.tables.formats import (
+    FormatErasure,
     FormatMaintenance,
     FormatRelayout,
     FormatTables,
@@ -123,7 +125,10 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
             registration = Registration(known, control.batches, metrics, ddl.changed)
         topic_range = TopicRange(spark, settings, lambda: schemas.begins(topic))
         limit, layouts = settings.batches.max_offsets, FormatRelayout(spark, tables)
-        actions = Actions(apply, tables, control, metrics, limit, maintenance, registration, topic_range, layouts)
+        erase = Erase(warehouse, tables, control, settings.tables.pattern, FormatErasure(spark, tables))
+        actions = Actions(
+            apply, tables, control, metrics, limit, maintenance, registration, topic_range, layouts, erase
+        )
         actions.park_changed()
         requests = Requests(control.requests, actions.by_name())
         job = Job(

@@ -27,6 +27,7 @@ from spark_sink.apply.statements import answered, refusal_without_rows, without_
 from spark_sink.apply.table_commits import Commits, segmented
 from spark_sink.config.table_rules import TableRules
 from spark_sink.errors import ConfigError, Reason, Refused
+from spark_sink.events.erased_keys import ErasedKeys, not_of_erased, without_erased
 from spark_sink.events.event_columns import count_without_gaps, operations, schema_ids
 from spark_sink.events.fine_times import fine_columns, times_of, truncated
 from spark_sink.events.grouping import Intake, intake, key_columns, named_columns, routes
@@ -92,6 +93,7 @@ class Task:
         last_seen: each table's state in the manifest. The table must descend from this state.
         began: when the batch began (microseconds, UTC), by the driver's clock.
         last_attempt: whether an error that concerns one table parks that table at the failed commit.
+        erased: the erased keys by table.
     """
 
     tables: Tables
@@ -106,6 +108,7 @@ class Task:
     last_seen: Mapping[str, LastSeen] = field(default_factory=dict)
     began: int = field(default_factory=lambda: time.time_ns() // 1000)
     last_attempt: bool = False
+    erased: Mapping[str, ErasedKeys] = field(default_factory=dict)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Process records sorted by route, partition and offset, and return one report per table."""
@@ -232,6 +235,10 @@ class Task:
                 return Applied(parked, name, counters, choice)
             outcome, done = rejects.reject_all(incoming)
             return Applied(outcome, name, counters + done, choice)
+        if erased := self.erased.get(place.name):
+            segments = [without_erased(segment, place.name, erased, table.shape) for segment in segments]
+            left = not_of_erased(incoming.rejected, records, place.name, erased, table.shape)
+            incoming = replace(incoming, rejected=left)
         commits = Commits(
             *(table, plan, self.rules, rejects, self.began, self.refused.get(name)), parks_errors=self.last_attempt
         )

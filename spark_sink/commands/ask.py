@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import TextIO
 
 import click
+import msgspec
 
 from spark_sink.commands.configuration import config_option, configured, opened
 from spark_sink.config import settings
@@ -69,6 +71,26 @@ def relayout(config: Path, table: str, seconds: float | None) -> None:
     change.
     """
     _ask(config, "relayout", table, None, seconds)
+
+
+@click.command()
+@config_option
+@click.argument("table")
+@click.argument("key", type=click.File())
+@wait
+def erase(config: Path, table: str, key: TextIO, seconds: float | None) -> None:
+    """Erase a row of TABLE, its earlier versions and its stored events.
+
+    KEY is a file with the row's key columns as a JSON object, or - for the standard input. The key itself is not
+    stored. Delete the row at the source first: later changes to it are applied again.
+    """
+    from spark_sink.operations.erase import parse_key
+
+    shape = opened(configured(config)).shape(table)
+    if shape is None:
+        raise FatalError(f"table {table!r} does not exist")
+    argument = msgspec.json.encode(parse_key(key.read(), table, shape)).decode()
+    _ask(config, "erase", table, argument, seconds)
 
 
 @click.command()

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_sink.control_tables.cut import ManifestRow
+from spark_sink.control_tables.erased import ErasedTable
 from spark_sink.control_tables.maintenance import MaintenanceTable
 from spark_sink.control_tables.requests import RequestTable
 from spark_sink.errors import Reason
@@ -125,6 +126,14 @@ class BatchTable(ControlTable):
                 reached[partition] = max(offset, reached.get(partition, 0))
         return reached
 
+    def positions(self) -> Mapping[str, str]:
+        """Return the greatest position that this pipeline has read in each scope."""
+        found: dict[str, str] = {}
+        for positions in self.read(["positions"]).column("positions").to_pylist():
+            for scope, position in positions:
+                found[scope] = max(position, found.get(scope, ""))
+        return found
+
     def fold_before(self, moment: float) -> int:
         """Merge old rows into one row per topic, and return the number of removed rows.
 
@@ -200,13 +209,14 @@ class ControlTables:
         self.requests = RequestTable(warehouse, pipeline)
         self.batches = BatchTable(warehouse, pipeline, checkpoint, topic)
         self.maintenance = MaintenanceTable(warehouse, pipeline)
+        self.erased = ErasedTable(warehouse, pipeline)
         self._held: dict[str, Cause] | None = None
         self._ended: int | None = None
         self._turn = 0
 
     def create(self) -> None:
         """Create the missing tables."""
-        for control_table in (self.parked, self.requests, self.batches, self.maintenance):
+        for control_table in (self.parked, self.requests, self.batches, self.maintenance, self.erased):
             control_table.create()
 
     def held(self) -> dict[str, Cause]:

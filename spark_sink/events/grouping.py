@@ -237,6 +237,11 @@ def typed_keys(events: Sequence[Event], shape: TableShape) -> tuple[dict[str, Ke
     """Return the typed key for every valid key text, and the error for every invalid key text."""
     texts = dict.fromkeys([event.key for event in events])
     texts.update(dict.fromkeys([event.key_old for event in events if event.key_old is not None]))
+    return typed_key_texts(texts, shape)
+
+
+def typed_key_texts(texts: Iterable[str], shape: TableShape) -> tuple[dict[str, Key], dict[str, tuple[Reason, str]]]:
+    """Return the typed key for every valid text, and the error for every invalid text."""
     wrong: dict[str, tuple[Reason, str]] = {}
     raw: dict[str, tuple[object, ...]] = {}
     names = shape.key_sent_as

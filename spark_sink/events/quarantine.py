@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import fastavro
 import pyarrow as pa
@@ -73,6 +73,12 @@ def rows(records: pa.Table, table: TableId | None, rejected: Sequence[Rejected])
 
 
 def _event_id(value: bytes | None) -> str | None:
+    event = event_in(value)
+    return None if event is None else str(event["id"])
+
+
+def event_in(value: bytes | None) -> dict[str, Any] | None:
+    """Return the event in a record, or None if the record has none."""
     body = None if value is None else datum(value)
     if body is None:
         return None
@@ -81,4 +87,4 @@ def _event_id(value: bytes | None) -> str | None:
     except Exception:
         # The event may be in quarantine because it is not Avro. fastavro's errors have no common base class.
         return None
-    return str(event["id"]) if isinstance(event, dict) else None
+    return event if isinstance(event, dict) else None

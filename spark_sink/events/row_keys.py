@@ -44,7 +44,7 @@ def with_keys(incoming: Intake, form: TableSpec, records: pa.Table, *, is_new: b
     keyless = [event for event in suspects if event.op not in APART and _names_no_row(event.key, form)]
     if not keyless:
         return Intake(keyed, incoming.rejected, incoming.ignored)
-    leaving = {event.index: _removal(event) for event in keyless if event.key_old is not None and event.op == "u"}
+    leaving = {event.index: removal(event) for event in keyless if event.key_old is not None and event.op == "u"}
     if is_new and not form.key and not leaving and len(keyless) == sum(1 for event in keyed if event.op not in APART):
         raise no_key()
     why = f"the event does not contain ({', '.join(form.key)})" if form.key else f"the key is unknown; {KEY_ADVICE}"
@@ -54,8 +54,8 @@ def with_keys(incoming: Intake, form: TableSpec, records: pa.Table, *, is_new: b
     return Intake(events, incoming.rejected + rejected, incoming.ignored)
 
 
-def _removal(event: Event) -> Event:
-    """Return the delete for the old key of an event that changes the key to NULL (docs/envelope/applying.md)."""
+def removal(event: Event) -> Event:
+    """Return the delete for the old key of an event that changes the key (docs/envelope/applying.md)."""
     return msgspec.structs.replace(event, op="d", key=event.key_old, key_old=None, after=None, schema_id=None)
 
 

@@ -73,22 +73,26 @@ def is_same(table: TableId, other: TableId) -> bool:
 
 def _marked(events: Iterable[Event], table: TableId) -> list[Event]:
     """Return the events with the source table added to their scopes and keys."""
-    own = msgspec.json.encode(str(table)).decode()
     scopes: dict[str, str] = {}
     marked = []
     for event in events:
         scope = scopes.setdefault(event.scope, f"{event.scope}{_OF}{table}")
-        key_old = None if event.key_old is None else _with_source(event.key_old, own)
-        marked.append(msgspec.structs.replace(event, scope=scope, key=_with_source(event.key, own), key_old=key_old))
+        key_old = None if event.key_old is None else with_source(event.key_old, table)
+        marked.append(msgspec.structs.replace(event, scope=scope, key=with_source(event.key, table), key_old=key_old))
     return marked
 
 
-def _with_source(key: str, source: str) -> str:
+def with_source(key: str, table: TableId) -> str:
     """Add the source table to a row key. An unknown key stays unknown."""
     columns = image_columns(key)
     if key and not columns:
         return key  # not a key: reported when it is read
-    return msgspec.json.encode({SOURCE: msgspec.Raw(source.encode()), **columns}).decode()
+    return msgspec.json.encode({SOURCE: str(table), **columns}).decode()
+
+
+def topic_scope(scope: str) -> str:
+    """Return the scope that the events have in the topic for a scope in a shared table."""
+    return scope.partition(_OF)[0]
 
 
 def of_one_table(scope: str, other: str) -> bool:

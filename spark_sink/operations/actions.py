@@ -20,6 +20,7 @@ from spark_sink.control_tables.requests import Action, RequestAnswer
 from spark_sink.errors import ConfigError, FatalError, Reason
 from spark_sink.events.shared_tables import SEVERAL
 from spark_sink.metrics import Metrics
+from spark_sink.operations.erase import Erase
 from spark_sink.operations.maintenance import ALL_TABLES, OWN_TABLES, Maintenance
 from spark_sink.operations.rebuild import SLICE, RebuildTask, TopicAgain, apply_slice, slices, slices_done
 from spark_sink.operations.registration import Registration
@@ -39,6 +40,7 @@ class Actions:
         limit: approximate number of parked events to replay before the next batch.
         topic: the topic from which tables are rebuilt.
         layouts: changes the layouts of tables.
+        erase: erases rows.
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class Actions:
         registration: Registration | None = None,
         topic: TopicAgain[Any] | None = None,
         layouts: LayoutChanges | None = None,
+        erase: Erase | None = None,
     ) -> None:
         self._registration = registration
         self._topic = topic
@@ -69,6 +72,7 @@ class Actions:
         self._replayed: Counter[str] = Counter()
         # Statements in the topic that make a rebuilt table differ from its source.
         self._unaccounted: Counter[str] = Counter()
+        self._erase = erase
         self._relayout: Relayout | None = None
         if layouts is not None:
             self._relayout = Relayout(layouts, control, self._replay, self._changed)
@@ -81,6 +85,7 @@ class Actions:
             "discard": self.discard,
             "rebuild": self.rebuild,
             "relayout": self.relayout,
+            "erase": self.erase,
             "adopt": self.adopt,
             "sweep": self.sweep,
             "maintain": self.maintain,
@@ -159,6 +164,7 @@ class Actions:
             *(task.tables, task.pattern, task.catalog, app, 0, _emptied_by_drops(task.rules)),
             parking=None,
             spelled=task.spelled,
+            erased=task.erased,
             target=target,
             built=str(turn),
         )
@@ -260,6 +266,14 @@ class Actions:
             raise FatalError("only Spark rewrites tables, and it is not running")
         self._known(target)
         return self._relayout(target, argument)
+
+    def erase(self, target: str, argument: str | None) -> RequestAnswer:
+        """Erase the row whose key has this digest."""
+        if self._erase is None:
+            raise FatalError("only Spark erases rows, and it is not running")
+        if self._relayout is not None and target in self._relayout.rewriting():
+            raise FatalError("its files are being rewritten; run the command again afterwards")
+        return self._erase(target, argument)
 
     def adopt(self, target: str, argument: str | None) -> RequestAnswer:
         """Assign a table to another source table, whose events then change its rows."""

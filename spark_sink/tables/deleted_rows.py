@@ -12,7 +12,7 @@ inserted again.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 
@@ -25,6 +25,7 @@ from deltalake.fs import DeltaStorageHandler
 from msgspec import Struct
 
 from spark_sink.events.arrow_values import counting
+from spark_sink.model.event import Key
 from spark_sink.schema.column_types import arrow_type
 from spark_sink.schema.evolution import TableShape
 from spark_sink.schema.table_naming import RESERVED
@@ -197,6 +198,32 @@ class DeletedRows:
             self._files.delete_file(self._path(number))
         return len(unneeded)
 
+    def erase(self, is_erased: Callable[[Key], bool]) -> int:
+        """Remove rows from all files, also from those that only earlier versions of the table refer to. Return the
+        number of rows.
+
+        The files keep their names, so no commit is needed. Replacing a file is atomic.
+        """
+        erased, parts = 0, dict[int, _Part | None]()
+        for number in sorted(self._present()):
+            try:
+                generation, rows = self._of(number), self._file(number).read()
+            except pa.ArrowInvalid:  # writing the file failed
+                generation, rows = _Generation(built="?"), pa.table({})
+            if generation.built != self._shape.built:
+                self._files.delete_file(self._path(number))
+                continue
+            keys = zip(*(rows.column(name).to_pylist() for name in self._shape.key), strict=True)
+            kept = rows.filter(pa.array([not is_erased(key) for key in keys], pa.bool_()))
+            erased += rows.num_rows - kept.num_rows
+            older = [parts.get(part.number, part) for part in generation.parts if part.number != number]
+            parts[number] = self._part(number, kept)
+            generation = msgspec.structs.replace(generation, parts=tuple(filter(None, (parts[number], *older))))
+            if generation != self._of(number):
+                self._write(number, kept, generation)
+                self._open.pop(number)
+        return erased
+
     @property
     def _generation(self) -> _Generation:
         return self._of(self._number or _EMPTY)
@@ -222,16 +249,24 @@ class DeletedRows:
     def _put(self, rows: pa.Table, older: Sequence[_Part], *, apart: bool = True) -> Marker:
         # Delta Lake ignores a marker that is not greater than the one before.
         number = max((self._number or _EMPTY) + 1, time.time_ns() // 1000)
-        bounded = [name for name in self._shape.key if self._shape.types[name] in BOUNDED]
-        if bounded:
-            rows = rows.sort_by([(name, "ascending") for name in bounded])
-        own = [_Part(number, rows.num_rows, _bounds(rows, bounded))] if rows.num_rows else []
-        generation = _Generation((*own, *older), apart, self._shape.built)
+        own = self._part(number, rows)
+        self._write(number, rows, _Generation(tuple(filter(None, (own, *older))), apart, self._shape.built))
+        self._number, self._before = number, None
+        return Marker(marker_app(self._shape), number)
+
+    def _part(self, number: int, rows: pa.Table) -> _Part | None:
+        return _Part(number, rows.num_rows, _bounds(rows, self._bounded)) if rows.num_rows else None
+
+    def _write(self, number: int, rows: pa.Table, generation: _Generation) -> None:
+        if self._bounded:
+            rows = rows.sort_by([(name, "ascending") for name in self._bounded])
         stamped = rows.replace_schema_metadata({_FOOTER: msgspec.json.encode(generation)})
         pq.write_table(stamped, self._path(number), row_group_size=_GROUP, filesystem=self._files)
         self._known[number] = generation
-        self._number, self._before = number, None
-        return Marker(marker_app(self._shape), number)
+
+    @property
+    def _bounded(self) -> list[str]:
+        return [name for name in self._shape.key if self._shape.types[name] in BOUNDED]
 
     def _read(self, number: int, columns: Sequence[str], bounds: Bounds) -> pa.Table:
         """Return a file's rows that can have keys within the bounds, and possibly others."""

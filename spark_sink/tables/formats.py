@@ -13,9 +13,11 @@ import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
 from spark_sink.errors import ConfigError, FatalError, Refused
+from spark_sink.events.erased_keys import RowKey
 from spark_sink.schema.engine_choice import EngineRules
 from spark_sink.schema.evolution import TableColumn, TableShape
 from spark_sink.schema.layout import NO_LAYOUT, FileLayouts, differences, layout_for
+from spark_sink.schema.table_naming import RESERVED
 from spark_sink.schema.table_spec import Format, Formats, format_of
 from spark_sink.spark.foreign_errors import reason
 from spark_sink.tables.changes import Marker
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from spark_sink.config.iceberg_catalog import CatalogAccess
+    from spark_sink.tables.erasure import TableErasure
     from spark_sink.tables.iceberg.catalog_traits import CatalogTraits
     from spark_sink.tables.iceberg.catalogs import TableCatalog
     from spark_sink.tables.iceberg.tables import IcebergTables
@@ -273,6 +276,36 @@ class FormatRelayout:
         else:
             catalog, traits = tables.iceberg_catalog, tables.catalog_traits
             IcebergRelayout(self._spark, catalog, traits, tables.buckets)(name, layout)
+
+
+class FormatErasure:
+    """Erases rows, each in its table's format, through Spark."""
+
+    def __init__(self, spark: SparkSession, tables: FormatTables) -> None:
+        self._spark = spark
+        self._tables = tables
+
+    def erase(self, name: str, key: RowKey, properties: Mapping[str, str]) -> int:
+        """Set properties, delete the rows with this key from the newest version, and return how many there were."""
+        shape = self._tables.shape(name)
+        return 0 if shape is None else self._of(name).erase(name, shape, key, properties)
+
+    def purge(self, name: str) -> int:
+        """Delete everything that only earlier versions need, and return the number of deleted data files."""
+        if name.startswith(f"{RESERVED}."):
+            from spark_sink.tables.delta.erasure import purge_own
+
+            return purge_own(self._tables.warehouse, name)
+        return self._of(name).purge(name)
+
+    def _of(self, name: str) -> TableErasure:
+        from spark_sink.tables.delta.erasure import DeltaErasure
+        from spark_sink.tables.iceberg.erasure import IcebergErasure
+
+        tables = self._tables
+        if tables.format(name) is Format.DELTA:
+            return DeltaErasure(self._spark, tables.warehouse)
+        return IcebergErasure(self._spark, tables.iceberg_catalog, tables.catalog_traits)
 
 
 class FormatMaintenance:

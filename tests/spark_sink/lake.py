@@ -24,13 +24,21 @@ from spark_sink.control_tables.batches import ControlTables
 from spark_sink.control_tables.requests import Request, Requests
 from spark_sink.metrics import Metrics
 from spark_sink.operations.actions import Actions
+from spark_sink.operations.erase import Erase
 from spark_sink.operations.maintenance import Maintenance
 from spark_sink.schema.catalog import SchemaCatalog
 from spark_sink.schema.table_naming import TablePattern
 from spark_sink.schema.table_spec import Format, Formats
 from spark_sink.spark.session import sibling
 from spark_sink.table_report import TableReport
-from spark_sink.tables.formats import FormatMaintenance, FormatRelayout, FormatTables, spark_ddl, spark_writer
+from spark_sink.tables.formats import (
+    FormatErasure,
+    FormatMaintenance,
+    FormatRelayout,
+    FormatTables,
+    spark_ddl,
+    spark_writer,
+)
 from spark_sink.tables.iceberg.catalogs import quoted
 from spark_sink.tables.iceberg.spark_catalog import java_table
 from spark_sink.tables.protocols import TableDdl
@@ -149,12 +157,12 @@ class Lake:
     def actions(self, limit: int = 1_000_000) -> Actions:
         """Return the implementation of the commands."""
         maintenance = self.maintenance()
-        layouts = None if self.session is None else FormatRelayout(self.session, self.tables)
-        return Actions(
-            *(self.applier, self.tables, self.control, Metrics(0), limit, maintenance),
-            topic=self.topic,
-            layouts=layouts,
-        )
+        layouts, erase = None, None
+        if self.session is not None:
+            layouts, files = FormatRelayout(self.session, self.tables), FormatErasure(self.session, self.tables)
+            erase = Erase(str(self.warehouse), self.tables, self.control, self.applier.pattern, files)
+        parts = (self.applier, self.tables, self.control, Metrics(0), limit, maintenance)
+        return Actions(*parts, topic=self.topic, layouts=layouts, erase=erase)
 
     def maintenance(self, rules: MaintenanceRules | None = None, clock: Callable[[], float] = time.time) -> Maintenance:
         """Return the maintenance that compacts files."""

@@ -21,6 +21,8 @@ from spark_sink.errors import Reason
 from spark_sink.events.quarantine import Rejected
 from spark_sink.tables.changes import Marker
 from spark_sink.tables.delta.tables import DeltaTables
+from tests.spark_sink.changes import change, schema_of
+from tests.spark_sink.lake import Lake
 from tests.spark_sink.records import report
 
 SHOUTED = TableId("shop", "sales", None, "ORDERS")
@@ -125,6 +127,23 @@ def test_what_is_understood_is_queued(after_a_run: Prompt) -> None:
     assert 0 == after_a_run("sweep", "shop_sales.orders", "--before", "2026-01-31T12:00:00+00:00")[0]
     assert 0 == after_a_run("resume", str(SHOUTED))[0]
     assert ["shop_sales.orders", str(SHOUTED)] == [one.target for one in after_a_run.control.requests.requests()]
+
+
+def test_the_key_of_an_erased_row_is_not_stored(after_a_run: Prompt, tmp_path: Path) -> None:
+    """The command reads the key from a file, and queues its digest."""
+    path = tmp_path / "key.json"
+    path.write_text('{"id": "c7nary"}')
+    lake = Lake(tmp_path / "warehouse")
+    schema = lake.announce(schema_of({"id": "string"}))
+    lake.apply(0, [change("c", {"id": "c7nary"}, {}, pos=1, schema=schema)])
+    code, text = after_a_run("erase", "shop_sales.orders", str(path))
+    assert (0, True) == (code, "queued as " in text)
+    (request,) = after_a_run.control.requests.requests()
+    assert ("erase", "shop_sales.orders") == (request.command, request.target)
+    assert "c7nary" not in str(request.argument)
+    path.write_text('{"nr": 1}')
+    wrong = "spark-sink: the key must be a JSON object with the table's key columns (id)\n"
+    assert (2, wrong) == after_a_run("erase", "shop_sales.orders", str(path))
 
 
 def test_status_says_what_to_do(after_a_run: Prompt) -> None:

@@ -19,6 +19,7 @@ from spark_sink.errors import FatalError
 from spark_sink.spark.failures import SPARK_ERRORS, cause
 from spark_sink.spark.foreign_errors import reason
 from spark_sink.spark.session import hadoop_folder, sibling
+from spark_sink.tables.erasure import UNFINISHED_SECONDS
 from spark_sink.tables.iceberg.catalog_traits import CatalogTraits
 from spark_sink.tables.iceberg.catalogs import TableCatalog
 from spark_sink.tables.iceberg.open_table import (
@@ -92,6 +93,14 @@ class IcebergMaintenance:
             limit = int(time.time() * 1000 - days * _DAY_MS)
             return self._expire(name, limit) + self._remove_unknown(name, limit)
 
+    def purge(self, name: str) -> int:
+        """Expire all snapshots but the newest, and delete the files that no snapshot needs."""
+        with _maintaining(name):
+            self._copy_markers(name)
+            newest = self._metadata(name).current_snapshot()
+            deleted = 0 if newest is None else self._expire_before(name, newest.timestamp_ms)
+            return deleted + self._remove_unknown(name, int((time.time() - UNFINISHED_SECONDS) * 1000))
+
     def _copy_markers(self, name: str) -> None:
         """Copy the markers from the newest snapshot to a table property. Otherwise, the markers would be lost if
         another program compacted the table and then expired all older snapshots.
@@ -103,8 +112,9 @@ class IcebergMaintenance:
 
     def _expire(self, name: str, limit: int) -> int:
         before = _first_to_keep(self._metadata(name), limit)
-        if before is None:
-            return 0
+        return 0 if before is None else self._expire_before(name, before)
+
+    def _expire_before(self, name: str, before: int) -> int:
         done = self._actions.expireSnapshots(self._table(name)).expireOlderThan(before).retainLast(1).execute()
         return int(done.deletedDataFilesCount() + done.deletedPositionDeleteFilesCount())
 

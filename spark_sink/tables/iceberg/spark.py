@@ -36,7 +36,7 @@ from spark_sink.tables.staging import Staging
 from spark_sink.tables.table_properties import FLOORS_PROPERTY
 
 # The prefix for properties that Spark writes into the summary of a statement's snapshot.
-_SUMMARY = "spark.sql.iceberg.snapshot-property."
+SUMMARY = "spark.sql.iceberg.snapshot-property."
 
 # Iceberg's exceptions for a commit that conflicts with another commit.
 _OVERTAKEN = re.compile(r"\borg\.apache\.iceberg\.exceptions\.(CommitFailedException|ValidationException)\b")
@@ -146,5 +146,5 @@ class _Table:
         stamped = commit_properties(None if table is None else table.metadata, markers, summary)
         if stamped is None:
             return
-        with session_settings(self._session, {_SUMMARY + name: value for name, value in stamped.items()}):
+        with session_settings(self._session, {SUMMARY + name: value for name, value in stamped.items()}):
             change()

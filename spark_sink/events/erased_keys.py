@@ -1,0 +1,133 @@
+"""Recognize the events of rows that an operator erased. Nothing stores the keys of these rows, only their digests."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+from msgspec import Struct
+
+from cdc_core.table_id import TableId
+from spark_sink.events.arrow_values import image_value
+from spark_sink.events.envelope_fields import image_columns
+from spark_sink.events.grouping import typed_key_texts
+from spark_sink.events.quarantine import Rejected
+from spark_sink.events.row_keys import removal
+from spark_sink.events.shared_tables import topic_scope, with_source
+from spark_sink.model.event import APART, Event, Key
+from spark_sink.schema.evolution import TableShape
+from spark_sink.schema.table_spec import SOURCE, Mode
+
+
+class RowKey(Struct, frozen=True):
+    """The key of an erased row: its columns in the table, and the digest of their values."""
+
+    columns: tuple[str, ...]
+    digest: str
+
+    def within(self, shape: TableShape) -> TableShape | None:
+        """Return a table's shape with these columns as its key, or None if the table lacks one of them."""
+        return msgspec.structs.replace(shape, key=self.columns) if shape.types.keys() >= {*self.columns} else None
+
+
+ErasedKeys = Mapping[RowKey, Mapping[str, str]]
+"""For each erased key of a table, the position in every scope up to which the events of the row are erased."""
+
+
+def digest_of(table: str, key: Key) -> str:
+    """Return the digest of a row's key, which stays the same when the type of a key column is widened."""
+    values = [f"{value.normalize():f}" if isinstance(value, Decimal) else image_value(value) for value in key]
+    texts = [value if isinstance(value, str | bool) else str(value) for value in values]
+    return hashlib.sha256(msgspec.json.encode([table, *texts])).hexdigest()
+
+
+def digests_of(table: str, texts: Iterable[str], shape: TableShape) -> dict[str, str]:
+    """Return the digests of the keys in these texts. A text without a valid key has none."""
+    return {text: digest_of(table, key) for text, key in typed_key_texts(texts, shape)[0].items()}
+
+
+def key_texts(event: Mapping[str, Any], table: TableId, shape: TableShape) -> set[str]:
+    """Return every text that can be the key of a row that an event changes: the event's own keys, and the key columns
+    in its images, because a declaration can replace the event's key, and a changelog has events without a key.
+    """
+    names = [name for name in shape.key_sent_as if name != SOURCE]
+    images = [image_columns(event[name]) for name in ("before", "after")]
+    found = {event["key"], event["key_old"]} - {None}
+    found |= {_projected(columns, names) for columns in images if columns.keys() >= {*names}}
+    return {with_source(text, table) for text in found} if SOURCE in shape.types else found
+
+
+def without_erased(events: Sequence[Event], table: str, erased: ErasedKeys, shape: TableShape) -> Sequence[Event]:
+    """Return the events as if the erased rows had never had any.
+
+    If another row takes an erased key, or an erased row takes another key, a mirror or a history keeps the other row's
+    part of the event. A changelog loses the whole event, because all of its parts contain the key.
+    """
+    for key, positions in erased.items():
+        keyed = key.within(shape)
+        if keyed is not None:
+            events = _without(events, table, key.digest, positions, keyed)
+    return events
+
+
+def _without(
+    events: Sequence[Event], table: str, digest: str, positions: Mapping[str, str], shape: TableShape
+) -> Sequence[Event]:
+    appends, is_shared = shape.mode is Mode.CHANGELOG, SOURCE in shape.types
+    texts = [_key_in_images(event, shape.key_sent_as) if appends else event.key for event in events]
+    moved = (event.key_old for event in events if event.key_old is not None)
+    erased = {text for text, one in digests_of(table, {*texts, *moved}, shape).items() if one == digest}
+    if not erased:
+        return events
+    kept: list[Event] = []
+    for event, text in zip(events, texts, strict=True):
+        limit = positions.get(topic_scope(event.scope) if is_shared else event.scope, "")
+        is_early = event.pos <= limit and event.op not in APART
+        key, old = is_early and text in erased, is_early and event.key_old in erased
+        if not key and not old:
+            kept.append(event)
+        elif not appends and event.key_old is not None and key is not old:
+            kept.append(removal(event) if key else msgspec.structs.replace(event, key_old=None))
+    return kept
+
+
+def _key_in_images(event: Event, names: Sequence[str]) -> str:
+    columns = {**image_columns(event.key), **image_columns(event.after)}
+    return _projected(columns, names) if columns.keys() >= {*names} else ""
+
+
+def _projected(columns: Mapping[str, msgspec.Raw], names: Sequence[str]) -> str:
+    return msgspec.json.encode({name: columns[name] for name in names}).decode()
+
+
+def not_of_erased(
+    rejected: Sequence[Rejected], records: pa.Table, table: str, erased: ErasedKeys, shape: TableShape
+) -> list[Rejected]:
+    """Return the rejected records without those of erased rows."""
+    kept = []
+    for one in rejected:
+        (row,) = records.slice(one.event, 1).select([*TableId._fields, *_NAMED]).to_pylist()
+        source = TableId(*(row[name] for name in TableId._fields))
+        if not any(
+            (row["pos"] or "") <= positions.get(row["pos_scope"], "")
+            and is_of(key, {**row, "before": None}, source, table, shape)
+            for key, positions in erased.items()
+        ):
+            kept.append(one)
+    return kept
+
+
+def is_of(key: RowKey, event: Mapping[str, Any], source: TableId, table: str, shape: TableShape) -> bool:
+    """Return whether an event changes the row with this key."""
+    keyed = key.within(shape)
+    if keyed is None:
+        return False
+    return key.digest in digests_of(table, key_texts(event, source, keyed), keyed).values()
+
+
+# The columns that show which row a record changes, and when.
+_NAMED = ("key", "key_old", "after", "pos_scope", "pos")

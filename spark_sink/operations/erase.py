@@ -1,0 +1,123 @@
+"""Erase a row: from its table, from the deleted rows next to it, from earlier versions, and from stored events.
+
+First, the digest of the row's key is recorded with the positions that the sink has read. From then on, no event up to
+these positions changes the row, so neither a repeated batch nor a rebuild brings it back. An interrupted command can be
+repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import msgspec
+from deltalake import DeltaTable
+
+from cdc_core.table_id import TableId
+from spark_sink.control_tables.batches import ControlTables
+from spark_sink.control_tables.requests import RequestAnswer
+from spark_sink.errors import ConfigError, FatalError
+from spark_sink.events import parking, quarantine
+from spark_sink.events.arrow_values import image
+from spark_sink.events.erased_keys import RowKey, digest_of, digests_of, is_of
+from spark_sink.schema.evolution import TableShape
+from spark_sink.schema.table_naming import TablePattern
+from spark_sink.table_report import Done, TableCounters, TableReport
+from spark_sink.tables.delta.control_tables import rows_of
+from spark_sink.tables.delta.open_table import literal
+from spark_sink.tables.history_reader import taken_keys_property
+from spark_sink.tables.locations import location
+from spark_sink.tables.mirror_reader import MirrorReader
+from spark_sink.tables.protocols import HistoryTable, OpenTable, Tables
+
+
+class RowErasure(Protocol):
+    """Erases rows from the files of tables."""
+
+    def erase(self, name: str, key: RowKey, properties: Mapping[str, str]) -> int:
+        """Set properties, delete the rows with this key from the newest version, and return how many there were."""
+
+    def purge(self, name: str) -> int:
+        """Delete everything that only earlier versions need, and return the number of deleted data files."""
+
+
+def parse_key(text: str, name: str, shape: TableShape) -> RowKey:
+    """Return the key that an operator has written as a JSON object. A changelog has no key, so any of its columns can
+    identify the rows.
+
+    Raises:
+        ConfigError: the text is not a key of the table.
+    """
+    try:
+        values = image(text)
+    except ValueError:
+        values = {}
+    known = {*shape.key} or {*shape.types}
+    if not values or not values.keys() <= known or (shape.key and values.keys() != known):
+        columns = ", ".join(sorted(known))
+        raise ConfigError(f"the key must be a JSON object with the table's key columns ({columns})")
+    keyed = msgspec.structs.replace(shape, key=shape.key or tuple(values))
+    sent = {sent: values[stored] for sent, stored in zip(keyed.key_sent_as, keyed.key, strict=True)}
+    digests = digests_of(name, [msgspec.json.encode(sent).decode()], keyed)
+    if not digests:
+        types = ", ".join(f"{column} {shape.types[column]}" for column in keyed.key)
+        raise ConfigError(f"the key does not fit the table's columns ({types})")
+    return RowKey(keyed.key, *digests.values())
+
+
+class Erase:
+    """Carries out the command between batches."""
+
+    def __init__(
+        self, warehouse: str, tables: Tables, control: ControlTables, pattern: TablePattern, files: RowErasure
+    ) -> None:
+        self._warehouse = warehouse
+        self._tables = tables
+        self._control = control
+        self._pattern = pattern
+        self._files = files
+
+    def __call__(self, target: str, argument: str | None) -> RequestAnswer:
+        key, table = msgspec.json.decode(argument or "", type=RowKey), self._tables.open(target)
+        if table is None:
+            raise FatalError(f"table {target!r} does not exist")
+        self._control.erased.add(target, key, self._control.batches.positions())
+        rows = self._files.erase(target, key, _without_taken_key(table, target, key))
+        if isinstance(table, MirrorReader):
+            rows += table.deleted_rows.erase(lambda one: key.digest == digest_of(target, one))
+        events = sum(self._erase_events(name, target, table.shape, key) for name in (parking.NAME, quarantine.NAME))
+        files = sum(self._files.purge(name) for name in (target, parking.NAME, quarantine.NAME))
+        changed = self._tables.open(target)
+        if changed is not None:
+            report = TableReport(target, target, 0, Done(), TableCounters(), version=changed.version)
+            self._control.batches.write(None, [report])
+        self._control.changed()
+        return RequestAnswer(
+            f"{rows} rows and {events} stored events erased, with all earlier versions of the table ({files} files). "
+            "Kafka topics, backups and copies of the table still have the row"
+        )
+
+    def _erase_events(self, name: str, target: str, shape: TableShape, key: RowKey) -> int:
+        """Delete parked or quarantined events that change the row, and return how many there were."""
+        places = set()
+        for row in rows_of(self._warehouse, name, list(quarantine.COLUMNS)):
+            source, event = TableId(*(row[one] for one in TableId._fields)), quarantine.event_in(row["value"])
+            if source.table is None or event is None or target != self._pattern.target(source):
+                continue
+            if is_of(key, event, source, target, shape):
+                places.add((row["kafka_partition"], row["kafka_offset"], source.table))
+        for partition, offset, named in places:
+            where = f"kafka_partition = {partition} AND kafka_offset = {offset} AND `table` = {literal(named)}"
+            DeltaTable(location(self._warehouse, name)).delete(where)
+        return len(places)
+
+
+def _without_taken_key(table: OpenTable, target: str, key: RowKey) -> Mapping[str, str]:
+    """Return the property without the row's key, if a history's property contains it."""
+    if not isinstance(table, HistoryTable):
+        return {}
+    names = table.shape.key_sent_as
+    texts = [msgspec.json.encode(dict(zip(names, one.key, strict=True))).decode() for one in table.taken_keys]
+    digests = digests_of(target, texts, table.shape)
+    kept = [one for one, text in zip(table.taken_keys, texts, strict=True) if digests.get(text) != key.digest]
+    return taken_keys_property(kept) if len(kept) < len(texts) else {}
