@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -72,6 +73,20 @@ def test_every_file_of_the_packages_is_in_it(packages: Packages) -> None:
     )
     wanted = {name for name in listed.stdout.split() if not name.endswith((".rs", ".toml", ".java"))}
     assert set() == wanted - set(zipfile.ZipFile(packages.wheel).namelist())
+
+
+def test_the_sdist_has_every_source(packages: Packages) -> None:
+    """A wheel that somebody builds from it is the same, with the native path and the sink's jar."""
+    listed = subprocess.run(
+        ["git", "ls-files", "translator/_native", "spark_sink/_java", "dev/crates.sha256", "dev/jars.xml"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    with tarfile.open(packages.source) as packed:
+        names = {name.partition("/")[2] for name in packed.getnames()}
+    assert set() == set(listed.stdout.split()) - names
 
 
 def test_the_same_source_gives_the_same_wheel(packages: Packages, tmp_path: Path) -> None:
