@@ -27,6 +27,7 @@ from spark_sink.operations.actions import Actions
 from spark_sink.operations.erase import Erase
 from spark_sink.operations.maintenance import Maintenance
 from spark_sink.operations.registration import Registration
+from spark_sink.operations.verified_metrics import VerifiedMetrics
 from spark_sink.probes import Health
 from spark_sink.schema.catalog import SchemaReader
 from spark_sink.schema.table_spec import Format
@@ -137,6 +138,7 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
             apply,
             requests,
             maintenance,
+            VerifiedMetrics(control.verified, metrics),
             checkpoint,
             starting,
             registration,

@@ -25,6 +25,7 @@ from spark_sink.events.offset_span import merge_spans
 from spark_sink.events.source import stream
 from spark_sink.operations.maintenance import Maintenance
 from spark_sink.operations.registration import Registration
+from spark_sink.operations.verified_metrics import VerifiedMetrics
 from spark_sink.probes import Health
 from spark_sink.spark import session as spark_session
 from spark_sink.spark.checkpoint import check_id
@@ -113,6 +114,7 @@ class Job:
         apply: Applier[DataFrame],
         requests: Requests,
         maintenance: Maintenance,
+        verified: VerifiedMetrics,
         checkpoint: str,
         starting: str,
         registration: Registration | None = None,
@@ -125,6 +127,7 @@ class Job:
         self._apply = apply
         self._requests = requests
         self._maintenance = maintenance
+        self._verified = verified
         self._registration = registration
         self._health = health
         # Whether the last batch reached the limit. If so, more events are waiting, and maintenance is postponed.
@@ -250,6 +253,7 @@ class Job:
     def _run_requests(self) -> None:
         """Execute queued commands between batches."""
         self._requests.run()
+        self._verified.refresh()
         self._requests_run_at = time.monotonic()
 
     def _maintain(self) -> None:

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter as Counted
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from prometheus_client import Counter, Gauge
 from prometheus_client.core import HistogramMetricFamily
 from prometheus_client.registry import Collector
 
 from cdc_core.metrics_registry import process_registry
+from spark_sink.control_tables.verified import Standing
 from spark_sink.events.grouping import EXCLUDED
 from spark_sink.events.parking import Cause
 from spark_sink.table_report import (
@@ -75,6 +77,15 @@ class Metrics:
             "Columns added with a suffix because the type at the source no longer fits the existing column.",
         )
         self._unregistered = self._counter("registration_failures", "Tables or views that the catalog rejected.")
+        self._verified = self._gauge(
+            "last_verified_timestamp_seconds",
+            "Time at which `spark-sink verify` last verified all rows of a table.",
+            "table",
+            "against",
+        )
+        self._differing = self._gauge(
+            "verify_differing_rows", "Rows that differed in the last verification.", "table", "against"
+        )
         self._latency = _LatencyHistogram()
         self.registry.register(self._latency)
 
@@ -130,6 +141,20 @@ class Metrics:
         self._maintained.labels(step).inc()
         self._maintenance_seconds.labels(step).inc(seconds)
 
+    def verified(self, standings: Iterable[Standing]) -> None:
+        """Set the results of verifications. Tables that share a label show the oldest time, and their total."""
+        times: dict[tuple[str, str], float] = {}
+        differing: Counted[tuple[str, str]] = Counted()
+        for last, verified in standings:
+            labels = self._label(last.table), last.against
+            differing[labels] += last.differing
+            if verified is not None:
+                times[labels] = min(times.get(labels, math.inf), verified.at.timestamp())
+        for labels, time_verified in times.items():
+            self._verified.labels(*labels).set(time_verified)
+        for labels, count in differing.items():
+            self._differing.labels(*labels).set(count)
+
     def maintenance_failed(self) -> None:
         """Count a maintenance step that failed."""
         self._maintenance_failed.inc()
@@ -152,8 +177,8 @@ class Metrics:
     def _counter(self, name: str, text: str, *labels: str) -> Counter:
         return Counter(f"cdc_sink_{name}", text, labels, registry=self.registry)
 
-    def _gauge(self, name: str, text: str) -> Gauge:
-        return Gauge(f"cdc_sink_{name}", text, registry=self.registry)
+    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
+        return Gauge(f"cdc_sink_{name}", text, labels, registry=self.registry)
 
 
 class _LatencyHistogram(Collector):

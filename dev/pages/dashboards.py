@@ -188,6 +188,19 @@ DASHBOARDS: Mapping[str, Sequence[Panel]] = {
         Panel("Commits", "Commits to tables.", _rate("cdc_sink_commits_total", "pod"), "{{pod}}", "cps"),
         Panel("Parked tables", "Tables that wait for `spark-sink resume`.", "cdc_sink_parked_tables{PODS}"),
         Panel(
+            "Rows that differ",
+            "Rows that differed in the last `spark-sink verify`, by table. Should be zero.",
+            "sum by (table, against) (cdc_sink_verify_differing_rows{PODS})",
+            "{{table}} against {{against}}",
+        ),
+        Panel(
+            "Time since the last verification",
+            "Time since `spark-sink verify` last verified all rows of a table.",
+            "time() - cdc_sink_last_verified_timestamp_seconds{PODS}",
+            "{{table}} against {{against}}",
+            "s",
+        ),
+        Panel(
             "Quarantined events",
             "Events that could not be applied in the last hour, by reason. Should be zero.",
             _came("cdc_sink_quarantined_events_total", "reason", "1h"),

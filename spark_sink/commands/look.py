@@ -56,7 +56,18 @@ def _line(table: dict[str, Any]) -> str:
         parts.append(f"not in its configured layout: {'; '.join(table['layout'])}")
     if table["quarantined"]:
         parts.append(f"in quarantine: {_counts(table['quarantined'])}")
+    parts += [_verified(against, found) for against, found in table["verified"].items()]
     return "  ".join(parts)
+
+
+def _verified(against: str, found: dict[str, Any]) -> str:
+    through = found["verified_through"]
+    said = f"verified through {through:%Y-%m-%d %H:%M:%S} UTC" if through else "not verified"
+    counts = (("differ", found["differing"]), ("could not be compared", found["left_out"]))
+    problems = [f"{count} rows {what}" for what, count in counts if count]
+    if problems:
+        said += f" (on {found['at']:%Y-%m-%d %H:%M:%S} UTC, {' and '.join(problems)})"
+    return f"{said} against {against}"
 
 
 def _counts(counts: dict[str, int]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,6 +66,7 @@ def verify(config: Path, table: str, batch: int | None, keys: bool, as_json: boo
     expected.add(topic.changes(source, ends))
     found = compare(mirror, expected, complete=topic.is_complete, cuts_times=loaded.tables.rules.truncated_times)
     found.unreadable = topic.unreadable
+    _record(loaded, found, table, "topic", cut)
     if as_json:
         click.echo(msgspec.json.encode(_report(found, table, cut, keys)).decode())
     else:
@@ -74,6 +76,30 @@ def verify(config: Path, table: str, batch: int | None, keys: bool, as_json: boo
                 click.echo(f"  {kind}: {', '.join(map(str, key))}")
     if not found.is_equal:
         sys.exit(1)
+
+
+def _record(loaded: settings.Settings, found: Verified, table: str, against: str, cut: Mapping[str, Any]) -> None:
+    """Record the result. A user who can only read the warehouse gets a warning."""
+    from deltalake.exceptions import DeltaError
+
+    from spark_sink.control_tables.verified import NAME, Verification, VerifiedTable
+
+    is_verified = found.is_equal and not found.left_out and table not in cut["parked"]
+    result = Verification(
+        table=table,
+        against=against,
+        at=datetime.now(UTC),
+        batch=cut["batch"],
+        through=cut["ended_at"] if is_verified else None,
+        compared=found.compared,
+        differing=sum(len(getattr(found, kind)) for kind in _KINDS),
+        left_out=found.left_out,
+    )
+    try:
+        VerifiedTable(loaded.tables.warehouse, loaded.pipeline).write(result)
+    except (DeltaError, OSError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        click.echo(f"the result was not recorded in {NAME}: {reason}", err=True)
 
 
 class _Topic:

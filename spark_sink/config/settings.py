@@ -278,7 +278,9 @@ class MaintenanceSettings(_Section):
         le=30,
         description="Number of days for which old table versions remain available for cuts, sweeps and readers.",
     )
-    commands_days: int = Field(default=30, ge=1, description="Number of days to keep finished commands.")
+    commands_days: int = Field(
+        default=30, ge=1, description="Number of days to keep finished commands and the results of verifications."
+    )
 
     @property
     def rules(self) -> MaintenanceRules:

@@ -13,6 +13,7 @@ from spark_sink.control_tables.cut import ManifestRow
 from spark_sink.control_tables.erased import ErasedTable
 from spark_sink.control_tables.maintenance import MaintenanceTable
 from spark_sink.control_tables.requests import RequestTable
+from spark_sink.control_tables.verified import VerifiedTable
 from spark_sink.errors import Reason
 from spark_sink.events import parking
 from spark_sink.events.offset_span import merge_spans
@@ -210,13 +211,15 @@ class ControlTables:
         self.batches = BatchTable(warehouse, pipeline, checkpoint, topic)
         self.maintenance = MaintenanceTable(warehouse, pipeline)
         self.erased = ErasedTable(warehouse, pipeline)
+        self.verified = VerifiedTable(warehouse, pipeline)
         self._held: dict[str, Cause] | None = None
         self._ended: int | None = None
         self._turn = 0
 
     def create(self) -> None:
         """Create the missing tables."""
-        for control_table in (self.parked, self.requests, self.batches, self.maintenance, self.erased):
+        own = (self.parked, self.requests, self.batches, self.maintenance, self.erased, self.verified)
+        for control_table in own:
             control_table.create()
 
     def held(self) -> dict[str, Cause]:

@@ -16,7 +16,7 @@ import structlog
 
 from spark_sink.config.maintenance_rules import MaintenanceRules
 from spark_sink.control_tables import maintenance as maintenance_table
-from spark_sink.control_tables import requests
+from spark_sink.control_tables import requests, verified
 from spark_sink.control_tables.batches import BATCHES, ControlTables
 from spark_sink.control_tables.maintenance import StepDone
 from spark_sink.errors import FatalError
@@ -41,7 +41,7 @@ _DAY = 86_400.0
 # than this time leaves no files behind.
 _MARGIN_DAYS = 14
 
-OWN_TABLES = (BATCHES, parking.NAME, requests.NAME, quarantine.NAME, maintenance_table.NAME)
+OWN_TABLES = (BATCHES, parking.NAME, requests.NAME, quarantine.NAME, maintenance_table.NAME, verified.NAME)
 
 
 ALL_TABLES = "*"
@@ -138,6 +138,7 @@ class Maintenance:
             BATCHES: lambda now: control.batches.fold_before(now - rules.keep_days * _DAY),
             requests.NAME: lambda now: control.requests.forget_before(now - rules.commands_days * _DAY),
             maintenance_table.NAME: lambda now: control.maintenance.forget_before(now - rules.commands_days * _DAY),
+            verified.NAME: lambda now: control.verified.forget_before(now - rules.commands_days * _DAY),
         }
 
     def applied(self, reports: Iterable[TableReport]) -> None:

@@ -16,6 +16,7 @@ from spark_sink.apply.existing_tables import other_layouts
 from spark_sink.control_tables.batches import BatchTable
 from spark_sink.control_tables.cut import fold, resume_offsets
 from spark_sink.control_tables.requests import RequestTable
+from spark_sink.control_tables.verified import VerifiedTable
 from spark_sink.errors import ConfigError, FatalError
 from spark_sink.events import parking, quarantine
 from spark_sink.schema.table_naming import TablePattern
@@ -81,6 +82,7 @@ def status(tables: FormatTables, pipeline: str, pattern: TablePattern) -> dict[s
     for row in written:
         versions |= {name: version for name, version in row["versions"] if name != parking.NAME}
     names = sorted({*versions, *held, *(target for target, _ in broken if target)})
+    standings = VerifiedTable(warehouse, pipeline).standings()
     beside, laid_out = _columns_beside(tables, versions), other_layouts(versions, tables)
     return {
         "pipeline": pipeline,
@@ -96,6 +98,11 @@ def status(tables: FormatTables, pipeline: str, pattern: TablePattern) -> dict[s
                 "beside": beside.get(name, {}),
                 "layout": laid_out.get(name, []),
                 "quarantined": {reason: count for (target, reason), count in sorted(broken.items()) if target == name},
+                "verified": {
+                    last.against: {**last._asdict(), "verified_through": verified.through if verified else None}
+                    for last, verified in standings
+                    if last.table == name
+                },
             }
             for name in names
         ],

@@ -71,6 +71,11 @@ class Verified(msgspec.Struct):
     def is_equal(self) -> bool:
         return not (self.missing or self.extra or self.different or self.duplicated)
 
+    @property
+    def left_out(self) -> int:
+        """The number of rows that the comparison says nothing about."""
+        return self.declared + self.inconclusive + self.unknown
+
 
 def change_of(event: ChangeEvent) -> Change:
     """Return an event's change, with the values that its images have in the sink.

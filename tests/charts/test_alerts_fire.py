@@ -90,6 +90,15 @@ _CASES: dict[str, list[tuple[str, dict[str, str], int, bool]]] = {
         ("SinkColumnsBeside", {"cdc_sink_columns_beside_total": "0x20 1x5"}, 22, True),
         ("SinkMaintenanceFails", {"cdc_sink_maintenance_failures_total": "0+1x20"}, 20, True),
         ("SinkMaintenanceFails", {"cdc_sink_maintenance_failures_total": "0x10 1x10"}, 20, False),
+        ("SinkTableDiffers", {'cdc_sink_verify_differing_rows{table="t",against="topic"}': "2x20"}, 5, True),
+        ("SinkTableDiffers", {'cdc_sink_verify_differing_rows{table="t",against="topic"}': "2x5 0x15"}, 10, False),
+        (
+            "SinkNotVerified",
+            {'cdc_sink_last_verified_timestamp_seconds{table="t",against="topic"}': "-700000x20"},
+            5,
+            True,
+        ),
+        ("SinkNotVerified", {'cdc_sink_last_verified_timestamp_seconds{table="t"}': "0x20"}, 5, False),
         ("SinkCatalogRefuses", {"cdc_sink_registration_failures_total": "0x20 1x5"}, 22, True),
     ],
 }

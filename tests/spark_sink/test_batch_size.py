@@ -18,6 +18,7 @@ from spark_sink.config.settings import Batches, Input, Settings, TablesSettings
 from spark_sink.config.spark_kafka_options import SparkKafka
 from spark_sink.job import Job
 from spark_sink.lag import Lag
+from spark_sink.operations.verified_metrics import VerifiedMetrics
 from spark_sink.probes import Health
 from spark_sink.schema.catalog import SchemaReader
 from spark_sink.spark.checkpoint import checkpoint_id, offset_entry
@@ -104,6 +105,7 @@ def _run(
         timed,  # type: ignore[arg-type]
         requests,
         maintenance,
+        VerifiedMetrics(spark_lake.control.verified, spark_lake.metrics),
         id,
         "earliest",
         health=Health(),

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import urllib.request
+from datetime import UTC, datetime
 
 import pyarrow as pa
 
+from spark_sink.control_tables.verified import Standing, Verification
 from spark_sink.events.parking import Cause
 from spark_sink.metrics import Metrics
 from spark_sink.probes import Health, serve
@@ -53,6 +55,27 @@ def test_a_scrape() -> None:
         'cdc_sink_latency_seconds_bucket{le="10.0"}': 4,
         "cdc_sink_latency_seconds_sum": 21,
     }.items() <= found.items()
+
+
+def test_results_of_verifications() -> None:
+    """Tables that share a label show the oldest time, and all of their rows."""
+    metrics = Metrics(tables=1)
+    port = serve("127.0.0.1", 0, metrics.registry, Health())
+    first = Verification("a", "topic", datetime.fromtimestamp(10, UTC), 1, datetime.fromtimestamp(9, UTC), 5, 0, 0)
+    found = [
+        Standing(first, first),
+        Standing(first._replace(table="b", differing=2), first._replace(at=datetime.fromtimestamp(8, UTC))),
+        Standing(first._replace(table="c", differing=3), first._replace(at=datetime.fromtimestamp(6, UTC))),
+        Standing(first._replace(table="d", differing=1), None),
+    ]
+    metrics.verified(found)
+    shown = {name: value for name, value in _scrape(port).items() if "verif" in name}
+    assert shown == {
+        'cdc_sink_last_verified_timestamp_seconds{against="topic",table="a"}': 10,
+        'cdc_sink_last_verified_timestamp_seconds{against="topic",table="other"}': 6,
+        'cdc_sink_verify_differing_rows{against="topic",table="a"}': 0,
+        'cdc_sink_verify_differing_rows{against="topic",table="other"}': 6,
+    }
 
 
 def test_latencies_add_up() -> None:

@@ -62,6 +62,22 @@ The alerts, for the pods of this release only. docs/runbooks/spark-sink.md has a
   annotations:
     summary: Maintenance of table files fails
     runbook_url: {{ $runbook }}#sinkmaintenancefails
+- alert: SinkTableDiffers
+  expr: max by (table, against) (cdc_sink_verify_differing_rows{ {{- $pods -}} }) > 0
+  labels: {severity: critical}
+  annotations:
+    summary: '{{ `{{ $value }} rows of table {{ $labels.table }} differ from {{ $labels.against }}` }}'
+    runbook_url: {{ $runbook }}#sinktablediffers
+{{- if .Values.prometheusRule.verifySeconds }}
+- alert: SinkNotVerified
+  expr: >-
+    time() - max by (table, against) (cdc_sink_last_verified_timestamp_seconds{ {{- $pods -}} })
+    > {{ .Values.prometheusRule.verifySeconds }}
+  labels: {severity: warning}
+  annotations:
+    summary: '{{ `Table {{ $labels.table }} was last verified against {{ $labels.against }} {{ $value | humanizeDuration }} ago` }}'
+    runbook_url: {{ $runbook }}#sinknotverified
+{{- end }}
 - alert: SinkCatalogRefuses
   expr: >-
     {{- include "spark-sink.grew" (dict "metric" "cdc_sink_registration_failures_total" "pods" $pods "by" "pod") | nindent 4 }}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ from dev.servers.broker import Broker
 from spark_sink.commands import cli
 from spark_sink.config.table_rules import TableRules
 from spark_sink.errors import ConfigError, FatalError
+from spark_sink.operations import status
+from spark_sink.operations.verified_metrics import VerifiedMetrics
 from spark_sink.operations.verify import ExpectedRows, Verified, after_batch, change_of, compare
 from spark_sink.tables.protocols import MirrorTable
 from tests.spark_sink.changes import OTHER_SCOPE, change, record, schema_of, sent, statement
@@ -274,9 +277,8 @@ def test_an_earlier_batch(lake_of: type[Lake], tmp_path: Path) -> None:
 class TopicLake(Lake):
     """A lake whose batches come from a real topic."""
 
-    topic_name = "verified"
-
     def __init__(self, folder: Path, broker: Broker) -> None:
+        self.topic_name = f"verified-{folder.name}"
         super().__init__(folder / "warehouse")
         self._client = {"bootstrap.servers": broker.bootstrap}
         topics = [NewTopic(name, 1, 1) for name in (self.topic_name, f"{self.topic_name}.schemas")]
@@ -304,8 +306,11 @@ class TopicLake(Lake):
 
     def verify(self, *options: str) -> tuple[int, str]:
         """Return the exit code and the output of the command."""
+        return self.run("verify", "shop_sales.orders", *options)
+
+    def run(self, *command: str) -> tuple[int, str]:
         self.config.write_text(yaml.safe_dump(self.settings))
-        said = CliRunner().invoke(cli, ["verify", "shop_sales.orders", "-c", str(self.config), *options])
+        said = CliRunner().invoke(cli, [*command, "-c", str(self.config)])
         if isinstance(said.exception, ConfigError | FatalError):
             return 2, str(said.exception)
         assert said.exception is None or isinstance(said.exception, SystemExit), said.exception
@@ -339,3 +344,42 @@ def test_the_command(broker: Broker, tmp_path: Path) -> None:
     assert (code, "extra: 1" in told) == (1, True)
     lake.settings["input"] |= {"starting_offsets": "latest"}
     assert "the topic has events that the sink did not read" in lake.verify()[1]
+
+
+def test_results_are_recorded(broker: Broker, tmp_path: Path) -> None:
+    """`status` shows through when a table was verified, even if a later verification found differences."""
+    lake = TopicLake(tmp_path, broker)
+    schema = lake.announce(schema_of({"id": "int64", "a": "string"}))
+    lake.receive(0, [change("c", {"id": id}, {"a": "canary"}, pos=id, schema=schema) for id in (1, 2)])
+    assert "verified" not in lake.run("status")[1]
+    lake.verify()
+    ((last, verified),) = lake.control.verified.standings()
+    ended_at = status.cut(str(lake.warehouse), "test", lake.topic_name, 7)["ended_at"]
+    assert last == verified
+    assert last[:2] + last[3:] == ("shop_sales.orders", "topic", 0, ended_at, 2, 0, 0)
+    DeltaTable(lake.path()).delete("id = 1")
+    lake.verify("--keys")
+    ((last, verified),) = lake.control.verified.standings()
+    assert (last.through, last.differing, verified and verified.through) == (None, 1, ended_at)
+    shown = f"verified through {ended_at:%Y-%m-%d %H:%M:%S} UTC (on "
+    told = lake.run("status")[1]
+    assert (shown in told, "UTC, 1 rows differ) against topic" in told) == (True, True)
+    lake.command("park")
+    lake.receive(1, [change("c", {"id": 1}, {"a": "x"}, pos=3, schema=schema)])
+    lake.verify()
+    assert lake.control.verified.standings()[0].last.through is None
+    recorded = DeltaTable(lake.path("_cdc.verified")).to_pyarrow_table()
+    assert "canary" not in str(recorded.to_pylist())
+    VerifiedMetrics(lake.control.verified, lake.metrics).refresh()
+    value = lake.metrics.registry.get_sample_value
+    assert 1 == value("cdc_sink_verify_differing_rows", {"table": "other", "against": "topic"})
+
+
+def test_a_result_that_cannot_be_recorded(broker: Broker, tmp_path: Path) -> None:
+    lake = TopicLake(tmp_path, broker)
+    schema = lake.announce(schema_of({"id": "int64", "a": "string"}))
+    lake.receive(0, [change("c", {"id": 1}, {"a": "x"}, pos=1, schema=schema)])
+    shutil.rmtree(lake.path("_cdc.verified"))
+    Path(lake.path("_cdc.verified")).touch()
+    code, told = lake.verify()
+    assert (code, "equal; rows compared: 1" in told, "was not recorded in _cdc.verified" in told) == (0, True, True)

@@ -1,0 +1,89 @@
+"""Record the results of `spark-sink verify`. They contain counts, but no values from rows."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from spark_sink.schema.table_naming import RESERVED
+from spark_sink.tables.delta.control_tables import ControlTable
+
+NAME = f"{RESERVED}.verified"
+
+ARROW = pa.schema(
+    [
+        pa.field("pipeline", pa.string()),
+        pa.field("table", pa.string()),
+        pa.field("against", pa.string()),
+        pa.field("at", pa.timestamp("us", "UTC")),
+        pa.field("batch", pa.int64()),
+        pa.field("through", pa.timestamp("us", "UTC")),
+        pa.field("compared", pa.int64()),
+        pa.field("differing", pa.int64()),
+        pa.field("left_out", pa.int64()),
+    ]
+)
+
+
+class Verification(NamedTuple):
+    """The result of a verification.
+
+    Args:
+        against: what the table was compared with.
+        at: when the verification ended.
+        batch: the batch after which the table was compared.
+        through: when that batch ended, if the table is verified through it; None if rows differ or were left out.
+        differing: the number of rows that differ.
+        left_out: the number of rows that could not be compared.
+    """
+
+    table: str
+    against: str
+    at: datetime
+    batch: int
+    through: datetime | None
+    compared: int
+    differing: int
+    left_out: int
+
+
+class Standing(NamedTuple):
+    """The last verification of a table against one source, and the last one that verified the table, if any did."""
+
+    last: Verification
+    verified: Verification | None
+
+
+class VerifiedTable(ControlTable):
+    """The table `_cdc.verified`."""
+
+    def __init__(self, warehouse: str, pipeline: str) -> None:
+        super().__init__(warehouse, NAME, pipeline, ARROW)
+
+    def write(self, found: Verification) -> None:
+        self.create()  # a sink of an earlier release has not created it
+        self.append([found._asdict()])
+
+    def standings(self) -> list[Standing]:
+        """Return the standing of each table against each source, ordered by name."""
+        found = self._all()
+        last = {(one.table, one.against): one for one in found}
+        verified = {(one.table, one.against): one for one in found if one.through is not None}
+        return [Standing(one, verified.get(of)) for of, one in sorted(last.items())]
+
+    def forget_before(self, moment: float) -> int:
+        """Delete results from before a moment (seconds since 1970), except those that the standings need, and return
+        how many were deleted.
+        """
+        needed = {one for standing in self.standings() for one in standing}
+        old = [one for one in self._all() if one.at.timestamp() < moment]
+        kept = [one for one in old if one in needed]
+        if len(kept) < len(old):
+            self.replace_before("at", moment, [one._asdict() for one in kept])
+        return len(old) - len(kept)
+
+    def _all(self) -> list[Verification]:
+        rows = self.read(Verification._fields).to_pylist()
+        return sorted((Verification(**row) for row in rows), key=lambda one: one.at)

@@ -1,0 +1,40 @@
+"""The results of verifications."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from spark_sink.control_tables.verified import Standing, Verification, VerifiedTable
+
+
+def _at(day: int) -> datetime:
+    return datetime(2026, 11, day, tzinfo=UTC)
+
+
+def _result(day: int, *, differing: int = 0, table: str = "a", against: str = "topic") -> Verification:
+    return Verification(table, against, _at(day), day, None if differing else _at(day), 5, differing, 0)
+
+
+def test_the_last_results(tmp_path: Path) -> None:
+    table = VerifiedTable(str(tmp_path), "test")
+    assert [] == table.standings()
+    good, bad = _result(1), _result(2, differing=3)
+    others = _result(1, table="b"), _result(1, against="shop", differing=1)
+    for result in (bad, good, *others):
+        table.write(result)
+    VerifiedTable(str(tmp_path), "other").write(_result(9))
+    assert table.standings() == [Standing(others[1], None), Standing(bad, good), Standing(others[0], others[0])]
+
+
+def test_old_results_are_deleted(tmp_path: Path) -> None:
+    """The results that show the state of a table stay."""
+    table = VerifiedTable(str(tmp_path), "test")
+    for day in range(1, 20):
+        table.write(_result(day, differing=int(day > 5)))
+    table.write(_result(1, table="b"))
+    before = table.standings()
+    assert 8 == table.forget_before(_at(10).timestamp())
+    assert table.standings() == before
+    assert 0 == table.forget_before(_at(10).timestamp())
+    assert 12 == len(table.read(["at"]))
