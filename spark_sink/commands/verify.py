@@ -1,4 +1,4 @@
-"""`spark-sink verify`: compare a table with the canonical topic."""
+"""`spark-sink verify`: compare a table with the canonical topic, or with its source."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from cdc_core.reader import Change
     from cdc_core.table_id import TableId
     from spark_sink.operations.verify import Verified
+    from spark_sink.tables.formats import FormatTables
 
 _KINDS = ("missing", "extra", "different", "duplicated")
 
@@ -32,16 +33,47 @@ _KEYS = 20
 @config_option
 @click.argument("table")
 @click.option("--batch", type=int, help="Compare the table as it was after this batch. Defaults to the newest batch.")
+@click.option(
+    "--against",
+    metavar="SOURCE",
+    help="Compare with database:NAME (setting `sources`), file:PATH or table:NAME instead of the topic.",
+)
+@click.option("--skip", multiple=True, metavar="COLUMN", help="With --against, do not compare this source column.")
+@click.option(
+    "--settle",
+    type=click.FloatRange(0),
+    default=60.0,
+    show_default=True,
+    help="With --against, seconds that a change needs from the source to the canonical topic.",
+)
 @click.option("--keys", is_flag=True, help=f"Also print the keys of rows that differ, at most {_KEYS} of each kind.")
 @json_option
-def verify(config: Path, table: str, batch: int | None, keys: bool, as_json: bool) -> None:
-    """Compare the rows of TABLE, a mirror, with the changes in the canonical topic.
+def verify(
+    config: Path,
+    table: str,
+    batch: int | None,
+    against: str | None,
+    skip: tuple[str, ...],
+    settle: float,
+    keys: bool,
+    as_json: bool,
+) -> None:
+    """Compare the rows of TABLE, a mirror, with the changes in the canonical topic or with a source.
 
-    The command reads the topic up to the batch, applies the table's changes with the reader for consumers, and compares
-    every cell. It needs no connection to the source, and does not involve the running sink. All rows must fit into
-    memory. The exit code is 1 if the table differs.
+    Without --against, the command reads the topic up to the batch, applies the table's changes with the reader for
+    consumers, and compares every cell. It needs no connection to the source.
+
+    With --against, it compares digests of the rows. If rows differ, it waits until the sink has caught up, and compares
+    these rows again.
+
+    The command does not involve the running sink. All rows must fit into memory. The exit code is 1 if the table
+    differs.
     """
     loaded = configured(config)
+    if against is None and skip:
+        raise ConfigError("--skip requires --against")
+    if against is not None and batch is not None:
+        raise ConfigError("--batch cannot be combined with --against, because the source has only its newest rows")
     from spark_sink.operations import status
 
     tables = opened(loaded)
@@ -50,6 +82,32 @@ def verify(config: Path, table: str, batch: int | None, keys: bool, as_json: boo
     cut = status.cut(loaded.tables.warehouse, loaded.pipeline, loaded.input.topic, keep_days, batch)
     if table not in cut["tables"]:
         raise FatalError(f"batch {cut['batch']} had not written {table} yet")
+    left_out: Mapping[str, str] = {}
+    if against is None:
+        found = _against_topic(loaded, tables, table, cut)
+    else:
+        from spark_sink.commands.verify_source import verify_against
+
+        found, left_out = verify_against(loaded, tables, table, against, skip, settle)
+    # A file's path can contain a date, and would then be another source every day.
+    source = "topic" if against is None else "file" if against.startswith("file:") else against
+    _record(loaded, found, table, source, cut)
+    if as_json:
+        report = {**_report(found, table, cut, keys), "against": source, "columns_left_out": left_out}
+        click.echo(msgspec.json.encode(report).decode())
+    else:
+        with_source = "" if against is None else f" against {source}"
+        click.echo(f"{table} at batch {cut['batch']} (version {cut['tables'][table]}){with_source}: {_told(found)}")
+        for name, why in left_out.items():
+            click.echo(f"  column not compared: {name}: {why}")
+        for kind in _KINDS if keys else ():
+            for key in getattr(found, kind)[:_KEYS]:
+                click.echo(f"  {kind}: {', '.join(map(str, key))}")
+    if not found.is_equal:
+        sys.exit(1)
+
+
+def _against_topic(loaded: settings.Settings, tables: FormatTables, table: str, cut: Mapping[str, Any]) -> Verified:
     from spark_sink.operations.verify import ExpectedRows, after_batch, compare
 
     mirror = after_batch(tables, table, cut["tables"][table], f"{loaded.pipeline}/{cut['checkpoint']}")
@@ -66,16 +124,7 @@ def verify(config: Path, table: str, batch: int | None, keys: bool, as_json: boo
     expected.add(topic.changes(source, ends))
     found = compare(mirror, expected, complete=topic.is_complete, cuts_times=loaded.tables.rules.truncated_times)
     found.unreadable = topic.unreadable
-    _record(loaded, found, table, "topic", cut)
-    if as_json:
-        click.echo(msgspec.json.encode(_report(found, table, cut, keys)).decode())
-    else:
-        click.echo(f"{table} at batch {cut['batch']} (version {cut['tables'][table]}): {_told(found)}")
-        for kind in _KINDS if keys else ():
-            for key in getattr(found, kind)[:_KEYS]:
-                click.echo(f"  {kind}: {', '.join(map(str, key))}")
-    if not found.is_equal:
-        sys.exit(1)
+    return found
 
 
 def _record(loaded: settings.Settings, found: Verified, table: str, against: str, cut: Mapping[str, Any]) -> None:
@@ -144,10 +193,10 @@ def _told(found: Verified) -> str:
         "rows compared": found.compared,
         "missing": len(found.missing),
         "extra": len(found.extra),
-        f"with other values ({columns})": len(found.different),
+        f"with other values ({columns})" if columns else "with other values": len(found.different),
         "in the table more than once": len(found.duplicated),
         "different, but marked as incomplete": found.declared,
-        "different, but dependent on the order of the partitions": found.inconclusive,
+        "different, but inconclusive": found.inconclusive,
         "not compared, because the topic has no change of them any more": found.unknown,
         "changes in quarantine": found.rejected,
         "unreadable records in quarantine": found.unreadable,

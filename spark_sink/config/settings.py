@@ -18,6 +18,7 @@ from cdc_core.otlp import Otlp
 from spark_sink.config.iceberg_catalog import CatalogAccess, CatalogType, IcebergCatalog
 from spark_sink.config.layout_settings import LayoutSettings
 from spark_sink.config.maintenance_rules import MaintenanceRules
+from spark_sink.config.source_database import SourceDatabase
 from spark_sink.config.spark_kafka_options import SparkKafka
 from spark_sink.config.storage import S3_BY_ITS_OTHER_NAME, Location, Storage
 from spark_sink.config.table_rules import TableRules
@@ -369,6 +370,10 @@ class Settings(_Section):
     )
     metrics: MetricsSettings = MetricsSettings()
     spark: Spark = Spark()
+    sources: dict[Name, SourceDatabase] = Field(
+        default_factory=dict,
+        description="Databases that `spark-sink verify --against database:NAME` can read, keyed by a name.",
+    )
     log_level: Literal["info", "warning", "error"] = Field(
         default="info", description="Lowest level of the sink's log lines. Spark's loggers have their own levels."
     )

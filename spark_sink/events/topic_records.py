@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
@@ -14,7 +14,7 @@ _PATIENCE_SECONDS = 60.0
 
 def read_range(
     client_options: Mapping[str, str], topic: str, begin: Mapping[int, int], end: Mapping[int, int]
-) -> Iterator[bytes]:
+) -> Generator[bytes]:
     """Yield the record values in each partition from `begin` up to but excluding `end`, one partition after another.
 
     Raises:

@@ -48,7 +48,7 @@ class Verified(msgspec.Struct):
         rejected: the number of changes with a key that the table cannot store, or that cannot be applied. The sink
             moves them to quarantine.
         inconclusive: the number of rows that differ, but depend on the order in which the sink received the changes
-            from different partitions.
+            from different partitions. In a comparison with the source, the number of rows that changed meanwhile.
         unknown: the number of rows in the table for which the topic has no change any more.
         statements: the number of statements in the topic that changed rows without sending changes.
         unreadable: the number of records in the topic that are not changes. The sink moves them to quarantine.
@@ -195,7 +195,7 @@ def compare(table: MirrorTable, expected: ExpectedRows, *, complete: bool, cuts_
     for keys, into in ((live - found, result.missing), (extra, result.extra)):
         into += sorted((key for key in keys if not expected.is_disputed(wanted.get(key))), key=repr)
         result.inconclusive += len(keys) - len(into)
-    for chunk in _chunks(sorted(live & found, key=repr)):
+    for chunk in chunks(sorted(live & found, key=repr)):
         _compare_rows(table, {key: wanted[key] for key in chunk}, expected, result, cuts_times)
     return result
 
@@ -271,7 +271,7 @@ def _cut(images: Sequence[Any], sql: str) -> Sequence[Any]:
     return [_FINE.sub(r"\1", one) if isinstance(one, str) else one for one in images]
 
 
-def _chunks(keys: Iterable[Key]) -> Iterator[list[Key]]:
+def chunks(keys: Iterable[Key]) -> Iterator[list[Key]]:
     left = iter(keys)
     while chunk := list(islice(left, _ROWS)):
         yield chunk

@@ -10,26 +10,22 @@ from typing import Any
 
 import msgspec
 import pytest
-import yaml
-from click.testing import CliRunner
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
 from deltalake import DeltaTable, write_deltalake
 
 from cdc_core.envelope import ChangeEvent, TableSchema
 from dev.servers.broker import Broker
-from spark_sink.commands import cli
 from spark_sink.config.table_rules import TableRules
-from spark_sink.errors import ConfigError, FatalError
+from spark_sink.errors import FatalError
 from spark_sink.operations import status
 from spark_sink.operations.verified_metrics import VerifiedMetrics
 from spark_sink.operations.verify import ExpectedRows, Verified, after_batch, change_of, compare
 from spark_sink.tables.protocols import MirrorTable
-from tests.spark_sink.changes import OTHER_SCOPE, change, record, schema_of, sent, statement
+from tests.spark_sink.changes import OTHER_SCOPE, change, schema_of, sent, statement
 from tests.spark_sink.histories import history
 from tests.spark_sink.lake import Lake
 from tests.spark_sink.local_iceberg import LocalIcebergLake
 from tests.spark_sink.oracle import table_after
+from tests.spark_sink.topic_lake import TopicLake
 
 COLUMNS = {"id": "int64", "a": "string", "b": "string", "c": "string"}
 
@@ -272,49 +268,6 @@ def test_an_earlier_batch(lake_of: type[Lake], tmp_path: Path) -> None:
         assert {(1,): {"id": 1, "a": value}} == table.rows({(1,)})
     with pytest.raises(FatalError, match=r"of shop_sales\.orders (cannot be read|no longer exists)"):
         after_batch(lake.tables, "shop_sales.orders", 77, "test/checkpoint-1")
-
-
-class TopicLake(Lake):
-    """A lake whose batches come from a real topic."""
-
-    def __init__(self, folder: Path, broker: Broker) -> None:
-        self.topic_name = f"verified-{folder.name}"
-        super().__init__(folder / "warehouse")
-        self._client = {"bootstrap.servers": broker.bootstrap}
-        topics = [NewTopic(name, 1, 1) for name in (self.topic_name, f"{self.topic_name}.schemas")]
-        admin = AdminClient(self._client)
-        for created in admin.create_topics(topics).values():
-            created.result()
-        self.config = folder / "sink.yaml"
-        self.settings: dict[str, Any] = {
-            "pipeline": "test",
-            "kafka": {"bootstrap_servers": broker.bootstrap},
-            "input": {"topic": self.topic_name},
-            "tables": {"warehouse": str(self.warehouse)},
-            "checkpoint": str(folder / "checkpoint"),
-        }
-        self._sent = 0
-
-    def receive(self, batch: int, events: list[ChangeEvent | bytes]) -> None:
-        """Write the events to the topic, and apply them as a batch."""
-        producer = Producer(self._client)
-        for event in events:
-            producer.produce(self.topic_name, event if isinstance(event, bytes) else record(event))
-        assert producer.flush(60) == 0
-        self.applier(self.records(events, self._sent), batch)
-        self._sent += len(events)
-
-    def verify(self, *options: str) -> tuple[int, str]:
-        """Return the exit code and the output of the command."""
-        return self.run("verify", "shop_sales.orders", *options)
-
-    def run(self, *command: str) -> tuple[int, str]:
-        self.config.write_text(yaml.safe_dump(self.settings))
-        said = CliRunner().invoke(cli, [*command, "-c", str(self.config)])
-        if isinstance(said.exception, ConfigError | FatalError):
-            return 2, str(said.exception)
-        assert said.exception is None or isinstance(said.exception, SystemExit), said.exception
-        return said.exit_code, said.output
 
 
 def test_the_command(broker: Broker, tmp_path: Path) -> None:

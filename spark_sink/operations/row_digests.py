@@ -1,0 +1,132 @@
+"""Digests of rows, which a database can compute in SQL with the same result (`source_database`).
+
+A row's digest is a part of the MD5 of its key and its values as text. The digest of several rows is the number of rows
+and the sum of their digests, which does not depend on their order, and changes if a row is doubled. Rows are grouped
+into ranges by the first digits of their key's MD5, because a database and a table order texts differently.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from spark_sink.schema.evolution import TableColumn
+
+KeyTexts = tuple[str, ...]
+
+NULL = "-"
+"""The text for NULL, in place of a value."""
+
+UNFIT = object()
+"""A value that the table's column cannot store. Its text differs from the text of every value."""
+
+SEPARATOR = "|"
+
+DIGITS = 15
+"""The number of hexadecimal digits that a row's digest has."""
+
+
+class Digest(NamedTuple):
+    """The digest of a number of rows."""
+
+    rows: int
+    total: int
+
+
+class ComparedColumns(NamedTuple):
+    """The columns of a table that are compared. The key identifies its rows."""
+
+    key: tuple[TableColumn, ...]
+    values: tuple[TableColumn, ...]
+
+
+Digests = dict[KeyTexts, Digest]
+
+
+def row_digests(
+    columns: ComparedColumns, names: Mapping[TableColumn, str], rows: Mapping[str, Sequence[Any]]
+) -> Iterator[tuple[KeyTexts, int]]:
+    """Yield the key and the digest of each row.
+
+    Args:
+        names: the column's names in `rows`.
+        rows: the values by column, of the columns' types. UNFIT stands for other values.
+    """
+    keys = list(zip(*(_texts(rows[names[one]], key_text(one)) for one in columns.key), strict=True))
+    values = [_texts(rows[names[one]], _VALUE.get(_kind(one.type), str)) for one in columns.values]
+    for key, texts in zip(keys, zip(*values, strict=True) if values else [()] * len(keys), strict=True):
+        yield key, _digest(SEPARATOR.join((key_hash(key), *texts)))
+
+
+def summed(rows: Iterable[tuple[KeyTexts, int]]) -> Digests:
+    """Add up the digests of rows with the same key."""
+    found: Digests = {}
+    for key, digest in rows:
+        count, total = found.get(key, (0, 0))
+        found[key] = Digest(count + 1, total + digest)
+    return found
+
+
+def by_range(digests: Mapping[KeyTexts, Digest], digits: int) -> dict[str, Digest]:
+    """Return the digest of each range of keys. A range has the keys whose hashes begin with the same digits."""
+    found: dict[str, Digest] = {}
+    for key, (count, total) in digests.items():
+        begin = key_hash(key)[:digits]
+        counted, so_far = found.get(begin, (0, 0))
+        found[begin] = Digest(counted + count, so_far + total)
+    return found
+
+
+def key_hash(key: KeyTexts) -> str:
+    # With their lengths, ("a", "bc") and ("ab", "c") are different keys.
+    return _md5("".join(f"{len(text)}:{text}" for text in key).encode())
+
+
+def key_text(column: TableColumn) -> Callable[[Any], str]:
+    """Return the function for the texts of a key column, which are shown to operators, and so are not hashed."""
+    return _KEY.get(_kind(column.type), str)
+
+
+def _kind(sql: str) -> str:
+    return sql.partition("(")[0]
+
+
+def _texts(values: Sequence[Any], text: Callable[[Any], str]) -> list[str]:
+    return [NULL if value is None else "?" if value is UNFIT else text(value) for value in values]
+
+
+def _digest(text: str) -> int:
+    return int(_md5(text.encode())[:DIGITS], 16)
+
+
+def _md5(data: bytes) -> str:
+    return hashlib.md5(data, usedforsecurity=False).hexdigest()
+
+
+def _moment(value: datetime) -> str:
+    return value.replace(tzinfo=None).isoformat(timespec="microseconds")
+
+
+def _bits(form: str) -> Callable[[float], str]:
+    return lambda value: struct.pack(form, value).hex()
+
+
+# The text of a value by its column's type. The texts of other types are those of `str`.
+_KEY: Mapping[str, Callable[[Any], str]] = {
+    "boolean": lambda value: str(int(value)),
+    "decimal": lambda value: f"{value:f}",
+    "binary": lambda value: value.hex(),
+    "timestamp": _moment,
+    "timestamp_ntz": _moment,
+}
+# Long values are hashed, because a database limits the length of a text that it puts together.
+_VALUE: Mapping[str, Callable[[Any], str]] = {
+    **_KEY,
+    "string": lambda value: _md5(value.encode()),
+    "binary": _md5,
+    "float": _bits(">f"),
+    "double": _bits(">d"),
+}

@@ -1,0 +1,204 @@
+"""Compute the digests of `row_digests` in a source database, in SQL. Only digests and keys leave the database."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from cdc_core.table_id import TableId
+from spark_sink.config.source_database import DatabaseType, SourceDatabase
+from spark_sink.errors import ConfigError, FatalError
+from spark_sink.operations.row_digests import DIGITS, NULL, SEPARATOR, ComparedColumns, Digest, Digests, summed
+from spark_sink.schema.evolution import TableColumn
+
+
+@dataclass(frozen=True)
+class _Dialect:
+    """SQL for one kind of database.
+
+    Args:
+        driver: the module of the driver, and `package` the package that contains it.
+        setup: statements for a new connection.
+        levels: the parts of a table's name.
+        key: the text of a key column by type, and `value` the text of another column. `{c}` is the column, and
+            `{scale}` the type's number of decimal places. Columns with other types are not compared.
+        part: a key column's text with its length.
+        digest: the digest of the text `{t}` as a number.
+    """
+
+    driver: str
+    package: str
+    setup: tuple[str, ...]
+    quote: str
+    levels: tuple[str, ...]
+    key: Mapping[str, str]
+    value: Mapping[str, str]
+    part: str
+    digest: str
+
+
+# Arguments for which PyMySQL does not accept text.
+_NUMBERS = frozenset({"port", "connect_timeout", "read_timeout", "write_timeout"})
+
+_INTEGERS = ("tinyint", "smallint", "int", "bigint")
+
+_MARIADB_NUMBER = "CAST(CAST({c} + 0 AS DECIMAL(65,{scale})) AS CHAR)"
+_MARIADB_MOMENT = "DATE_FORMAT({c}, '%Y-%m-%dT%H:%i:%s.%f')"
+_MARIADB_KEY = {
+    **dict.fromkeys((*_INTEGERS, "decimal"), _MARIADB_NUMBER),
+    "boolean": "CAST({c} + 0 AS CHAR)",
+    "string": "CONVERT({c} USING utf8mb4)",
+    "binary": "LOWER(HEX({c}))",
+    "date": "DATE_FORMAT({c}, '%Y-%m-%d')",
+    "timestamp": _MARIADB_MOMENT,
+    "timestamp_ntz": _MARIADB_MOMENT,
+}
+_POSTGRES_NUMBER = "CAST(round(CAST({c} AS numeric), {scale}) AS text)"
+_POSTGRES_MOMENT = "to_char({c}, 'YYYY-MM-DD\"T\"HH24:MI:SS.US')"
+_POSTGRES_KEY = {
+    **dict.fromkeys((*_INTEGERS, "decimal"), _POSTGRES_NUMBER),
+    "boolean": "CAST(CAST({c} AS integer) AS text)",
+    "string": "CAST({c} AS text)",
+    "binary": "encode({c}, 'hex')",
+    "date": "to_char({c}, 'YYYY-MM-DD')",
+    "timestamp": _POSTGRES_MOMENT,
+    "timestamp_ntz": _POSTGRES_MOMENT,
+}
+
+_DIALECTS: Mapping[DatabaseType, _Dialect] = {
+    DatabaseType.MARIADB: _Dialect(
+        driver="pymysql",
+        package="PyMySQL",
+        setup=("SET NAMES utf8mb4", "SET time_zone = '+00:00'", "SET SESSION TRANSACTION READ ONLY"),
+        quote="`",
+        levels=("db", "table"),
+        key=_MARIADB_KEY,
+        value={**_MARIADB_KEY, "string": "MD5(CONVERT({c} USING utf8mb4))", "binary": "MD5({c})"},
+        part="CONCAT(CHAR_LENGTH({t}), ':', {t})",
+        digest=f"CAST(CONV(LEFT(MD5({{t}}), {DIGITS}), 16, 10) AS UNSIGNED)",
+    ),
+    DatabaseType.POSTGRES: _Dialect(
+        driver="psycopg2",
+        package="psycopg2-binary",
+        setup=("SET TIME ZONE 'UTC'", "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY"),
+        quote='"',
+        levels=("schema", "table"),
+        key=_POSTGRES_KEY,
+        value={
+            **_POSTGRES_KEY,
+            "string": "md5(convert_to(CAST({c} AS text), 'UTF8'))",
+            "binary": "md5({c})",
+            # The bits of a number have the same text everywhere.
+            "float": "encode(float4send(CAST({c} AS real)), 'hex')",
+            "double": "encode(float8send(CAST({c} AS double precision)), 'hex')",
+        },
+        part="concat(char_length({t}), ':', {t})",
+        digest=f"CAST(CAST('x' || left(md5(convert_to({{t}}, 'UTF8')), {DIGITS}) AS bit({4 * DIGITS})) AS bigint)",
+    ),
+}
+
+
+class DatabaseSource:
+    """A table in a database.
+
+    Args:
+        name: the database's name in the settings.
+    """
+
+    def __init__(self, name: str, settings: SourceDatabase, table: TableId) -> None:
+        self._name = name
+        self._settings = settings
+        self._dialect = _DIALECTS[settings.type]
+        try:
+            self._driver = importlib.import_module(self._dialect.driver)
+        except ImportError:
+            raise ConfigError(
+                f"sources.{name}: the driver {self._dialect.package} is not installed; run `pip install "
+                f"{self._dialect.package}`"
+            ) from None
+        parts = [part for level in self._dialect.levels if (part := getattr(table, level)) is not None]
+        self._table = ".".join(map(self._quoted, parts))
+
+    def names(self) -> set[str]:
+        """Return the names of the table's columns."""
+        with self._cursor() as cursor:
+            cursor.execute(f"SELECT * FROM {self._table} WHERE 1 = 0")  # noqa: S608
+            return {column[0] for column in cursor.description}
+
+    def can_compare(self, column: TableColumn, *, in_key: bool) -> bool:
+        return column.type.partition("(")[0] in (self._dialect.key if in_key else self._dialect.value)
+
+    def ranges(self, columns: ComparedColumns, digits: int) -> dict[str, Digest]:
+        """Return the digest of each range of keys, in one statement."""
+        rows = f"SELECT {self._key_hash(columns)} AS k, {self._row_digest(columns)} AS d FROM {self._table}"  # noqa: S608
+        begin = f"LEFT(k, {digits})"
+        found = self._read(f"SELECT {begin}, COUNT(*), SUM(d) FROM ({rows}) AS r GROUP BY {begin}")  # noqa: S608
+        return {begin: Digest(int(count), int(total)) for begin, count, total in found}
+
+    def rows(self, columns: ComparedColumns, ranges: Collection[str]) -> Digests:
+        """Return the digest of each key in these ranges. All of them begin with the same number of digits."""
+        texts = ", ".join(self._text(one, self._dialect.key) for one in columns.key)
+        digits, among = len(next(iter(ranges))), ", ".join(f"'{begin}'" for begin in sorted(ranges))
+        rows = f"SELECT {texts}, {self._row_digest(columns)} FROM {self._table}"  # noqa: S608
+        found = self._read(f"{rows} WHERE LEFT({self._key_hash(columns)}, {digits}) IN ({among})")
+        return summed((tuple(key), int(digest)) for *key, digest in found)
+
+    def _row_digest(self, columns: ComparedColumns) -> str:
+        values = [self._text(one, self._dialect.value) for one in columns.values]
+        return self._dialect.digest.format(t=_joined([self._key_hash(columns), *values]))
+
+    def _key_hash(self, columns: ComparedColumns) -> str:
+        parts = [self._dialect.part.format(t=self._text(one, self._dialect.key)) for one in columns.key]
+        return f"MD5(CONCAT({', '.join(parts)}))"
+
+    def _text(self, column: TableColumn, texts: Mapping[str, str]) -> str:
+        kind, _, size = column.type.partition("(")
+        scale = size.rstrip(")").rpartition(",")[2].strip() or "0"
+        text = texts[kind].format(c=self._quoted(column.sent_as), scale=scale)
+        return f"COALESCE({text}, '{NULL}')"
+
+    def _quoted(self, name: str) -> str:
+        quote = self._dialect.quote
+        return quote + name.replace(quote, quote * 2) + quote
+
+    def _read(self, sql: str) -> Sequence[Sequence[Any]]:
+        with self._cursor() as cursor:
+            cursor.execute(sql)
+            found: Sequence[Sequence[Any]] = cursor.fetchall()
+            return found
+
+    @contextmanager
+    def _cursor(self) -> Iterator[Any]:
+        """Yield a cursor of a new connection, which sees the newest committed rows."""
+        given = {name: value.get_secret_value() for name, value in self._settings.connect.items()}
+        try:
+            arguments = {name: int(value) if name in _NUMBERS else value for name, value in given.items()}
+            connection = self._driver.connect(**arguments)
+        except (self._driver.Error, TypeError, ValueError, OSError) as error:
+            raise FatalError(f"sources.{self._name}: cannot connect: {_first_line(error)}") from None
+        with closing(connection):
+            try:
+                cursor = connection.cursor()
+                for statement in self._dialect.setup:
+                    cursor.execute(statement)
+                connection.commit()
+                yield cursor
+            except self._driver.Error as error:
+                raise FatalError(f"sources.{self._name}: cannot read {self._table}: {_code(error)}") from None
+
+
+def _joined(texts: Sequence[str]) -> str:
+    return "CONCAT(" + f", '{SEPARATOR}', ".join(texts) + ")"
+
+
+def _code(error: Exception) -> str:
+    """Describe an error without the database's message, which can contain values."""
+    code = getattr(error, "pgcode", None) or (error.args[0] if error.args and isinstance(error.args[0], int) else None)
+    return type(error).__name__ if code is None else f"{type(error).__name__}, code {code}"
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]
