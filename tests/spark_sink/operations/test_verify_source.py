@@ -484,6 +484,35 @@ def test_the_command(broker: Broker, tmp_path: Path) -> None:
     assert "equal; rows compared: 2; different, but inconclusive: 1" in lake.verify(*against)[1]
 
 
+def test_the_command_with_a_database(
+    broker: Broker, tmp_path: Path, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The password comes from the environment, and a password that is wrong is not shown."""
+    lake, rows = TopicLake(tmp_path, broker), rows_of_every_type()
+    lake.receive(0, [*created(rows, schema_of_orders(lake))])
+    database.insert(rows)
+    connect = {name: value.get_secret_value() for name, value in database.settings.connect.items()}
+    monkeypatch.setenv("SHOP_PASSWORD", connect["password"])
+    lake.settings["sources"] = {
+        "shop": {"type": database.type.value, "connect": {**connect, "password": "${SHOP_PASSWORD}"}}
+    }
+    against = ("--against", "database:shop", "--settle", "0")
+    code, told = lake.verify(*against)
+    assert (code, f"against database:shop: equal; rows compared: {len(rows)}" in told) == (0, True), told
+    database.set(key_of(rows[0]), "text", "altered")
+    code, told = lake.verify(*against, "--keys")
+    assert (code, "NOT EQUAL; " in told, f"  different: {rows[0]['id']}, {rows[0]['part']}\n" in told) == (
+        1,
+        True,
+        True,
+    )
+    assert (0, True) == ((found := lake.verify(*against, "--skip", "text"))[0], "text: skipped" in found[1])
+    assert "not verified" not in lake.run("status")[1]
+    monkeypatch.setenv("SHOP_PASSWORD", "s3cret")
+    code, told = lake.verify(*against)
+    assert (code, "sources.shop: cannot connect: " in told, "s3cret" in told) == (2, True, False)
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [
