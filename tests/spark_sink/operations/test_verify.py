@@ -310,6 +310,16 @@ def test_results_are_recorded(broker: Broker, tmp_path: Path) -> None:
     ended_at = status.cut(str(lake.warehouse), "test", lake.topic_name, 7)["ended_at"]
     assert last == verified
     assert last[:2] + last[3:] == ("shop_sales.orders", "topic", 0, ended_at, 2, 0, 0)
+    for value, incomplete in (("other", "true"), ("canary", "false")):
+        DeltaTable(lake.path()).update({"a": f"'{value}'", "_cdc_incomplete": incomplete}, predicate="id = 2")
+        assert 0 == lake.verify()[0]
+        last = lake.control.verified.standings()[0].last
+        assert (last.through, last.left_out) == ((None, 1) if incomplete == "true" else (ended_at, 0))
+    lake.command("park")
+    lake.receive(1, [change("c", {"id": 3}, {"a": "x"}, pos=3, schema=schema)])
+    assert 0 == lake.verify()[0]
+    ((last, verified),) = lake.control.verified.standings()
+    assert (last.batch, last.through, last.differing, verified and verified.batch) == (1, None, 0, 0)  # it is parked
     DeltaTable(lake.path()).delete("id = 1")
     lake.verify("--keys")
     ((last, verified),) = lake.control.verified.standings()
@@ -317,10 +327,6 @@ def test_results_are_recorded(broker: Broker, tmp_path: Path) -> None:
     shown = f"verified through {ended_at:%Y-%m-%d %H:%M:%S} UTC (on "
     told = lake.run("status")[1]
     assert (shown in told, "UTC, 1 rows differ) against topic" in told) == (True, True)
-    lake.command("park")
-    lake.receive(1, [change("c", {"id": 1}, {"a": "x"}, pos=3, schema=schema)])
-    lake.verify()
-    assert lake.control.verified.standings()[0].last.through is None
     recorded = DeltaTable(lake.path("_cdc.verified")).to_pyarrow_table()
     assert "canary" not in str(recorded.to_pylist())
     VerifiedMetrics(lake.control.verified, lake.metrics).refresh()

@@ -501,11 +501,7 @@ def test_the_command_with_a_database(
     assert (code, f"against database:shop: equal; rows compared: {len(rows)}" in told) == (0, True), told
     database.set(key_of(rows[0]), "text", "altered")
     code, told = lake.verify(*against, "--keys")
-    assert (code, "NOT EQUAL; " in told, f"  different: {rows[0]['id']}, {rows[0]['part']}\n" in told) == (
-        1,
-        True,
-        True,
-    )
+    assert (code, "NOT EQUAL; " in told, "  different: 0, 0:ü\n" in told) == (1, True, True)
     assert (0, True) == ((found := lake.verify(*against, "--skip", "text"))[0], "text: skipped" in found[1])
     assert "not verified" not in lake.run("status")[1]
     monkeypatch.setenv("SHOP_PASSWORD", "s3cret")
