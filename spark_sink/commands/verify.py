@@ -108,6 +108,7 @@ def verify(
 
 
 def _against_topic(loaded: settings.Settings, tables: FormatTables, table: str, cut: Mapping[str, Any]) -> Verified:
+    from spark_sink.control_tables.erased import ErasedTable
     from spark_sink.operations.verify import ExpectedRows, after_batch, compare
 
     mirror = after_batch(tables, table, cut["tables"][table], f"{loaded.pipeline}/{cut['checkpoint']}")
@@ -120,7 +121,8 @@ def _against_topic(loaded: settings.Settings, tables: FormatTables, table: str, 
         raise ConfigError(f"{table} is shared by several source tables (tables.shared), so it cannot be compared")
     ends = {int(one): offset for one, offset in cut["parked"].get(table, cut)["offsets"].items()}
     topic = _Topic(loaded)
-    expected = ExpectedRows(mirror.shape)
+    erased = ErasedTable(loaded.tables.warehouse, loaded.pipeline).keys().get(table, {})
+    expected = ExpectedRows(mirror.shape, table, erased)
     expected.add(topic.changes(source, ends))
     found = compare(mirror, expected, complete=topic.is_complete, cuts_times=loaded.tables.rules.truncated_times)
     found.unreadable = topic.unreadable

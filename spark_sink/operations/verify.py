@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -22,6 +23,7 @@ from cdc_core.table_id import TableId
 from spark_sink.apply.table_commits import commit_app
 from spark_sink.errors import FatalError
 from spark_sink.events.arrow_values import column, image, image_value
+from spark_sink.events.erased_keys import ErasedKeys, digest_of
 from spark_sink.model.event import Key
 from spark_sink.schema.business_view import versions
 from spark_sink.schema.evolution import TableColumn, TableShape
@@ -108,13 +110,17 @@ class ExpectedRows:
 
     Args:
         shape: the table's shape. A row has the same key as in the table.
+        name: the table's name.
+        erased: the table's erased keys. An erased row has no changes up to the positions at which it was erased.
     """
 
-    def __init__(self, shape: TableShape) -> None:
+    def __init__(self, shape: TableShape, name: str = "", erased: ErasedKeys = MappingProxyType({})) -> None:
         self.source = shape.table
         self.statements = 0
         self.rejected = 0
         self._shape = shape
+        self._name = name
+        self._erased = {key.digest: positions for key, positions in erased.items()}
         self._store = DictStore()
         self._scopes: set[str] = set()
         self._orders_matter = False
@@ -166,7 +172,12 @@ class ExpectedRows:
                 f"the changes identify rows by {sent}, but the table by {stored} (tables.keys), so its rows cannot be "
                 "compared"
             )
-        return {key: row for key in keys if (row := self._store.load(self.source, key)) is not None}
+        rows = {key: row for key in keys if (row := self._store.load(self.source, key)) is not None}
+        return {key: row for key, row in rows.items() if not self._is_erased(key, row)} if self._erased else rows
+
+    def _is_erased(self, key: Key, row: KeptRow) -> bool:
+        limits = self._erased.get(digest_of(self._name, key), {})
+        return all(pos <= limits.get(scope, "") for scope, pos in row.progress.positions.items())
 
     def is_disputed(self, row: KeptRow | None) -> bool:
         """Return whether a row depends on the order in which the sink received the changes of several scopes."""

@@ -24,6 +24,7 @@ from spark_sink.tables.deleted_rows import DeletedRows
 from spark_sink.tables.formats import FormatErasure
 from tests.spark_sink.changes import change, schema_of
 from tests.spark_sink.lake import Lake, MergingLake, Topic
+from tests.spark_sink.operations.test_verify import verified
 
 NAME = "shop_sales.orders"
 SCHEMA = schema_of({"id": "string", "n": "int32", "d": "date", "a": "string"})
@@ -111,6 +112,8 @@ def test_nothing_is_left(merging_lake: MergingLake, format: Format, layout: dict
     assert State.DONE == done.state, done.error
     assert [] == _found(lake)
     assert others == _others(lake)
+    if mode is Mode.MIRROR:
+        assert verified(lake, [event for events in BATCHES for event in events], SCHEMA).is_equal
     # The table has kept its markers, and repeated events do not bring the row back. A changelog compares events.
     lake.applier = lake.new_applier("checkpoint-1")
     assert [mode is not Mode.CHANGELOG] == [report.counters.skipped for report in lake.apply(2, BATCHES[2])]

@@ -36,7 +36,8 @@ def verified(
     """Compare the schema's table with these changes."""
     table = lake.tables.open(f"shop_sales.{schema.table}")
     assert isinstance(table, MirrorTable)
-    expected = ExpectedRows(table.shape)
+    name = f"shop_sales.{schema.table}"
+    expected = ExpectedRows(table.shape, name, lake.control.erased.keys().get(name, {}))
     expected.add(change_of(event) for event in events)
     return compare(table, expected, complete=complete, cuts_times=cuts_times)
 
