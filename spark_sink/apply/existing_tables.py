@@ -26,6 +26,14 @@ def _rebuilt(name: str) -> str:
     )
 
 
+def copy_refusal(name: str) -> str:
+    """Return why no event or command changes a copy."""
+    return (
+        f"the table {name} is a copy that `spark-sink rebuild --into` wrote, so it lacks all later events; to write "
+        f"events to it, run `spark-sink rebuild {shlex.quote(name)}`, and otherwise use another name"
+    )
+
+
 # Someone else changed the table. When an operator resumes it, the sink continues from its current state.
 CHANGED_BY_OTHERS = frozenset({Reason.TABLE_SET_BACK, Reason.TABLE_GONE})
 

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from cdc_core.envelope import TableSchema
 from cdc_core.table_id import TableId
 from spark_sink.apply.destinations import Destination, Destinations, clash
-from spark_sink.apply.existing_tables import check_form, check_state
+from spark_sink.apply.existing_tables import check_form, check_state, copy_refusal
 from spark_sink.apply.rejects import RejectedEvents
 from spark_sink.apply.statements import answered, refusal_without_rows, without_statements
 from spark_sink.apply.table_commits import Commits, segmented
@@ -264,11 +264,23 @@ class Task:
             Refused: the table belongs to another source table, or cannot be written.
         """
         table = self.tables.open(place.name)
+        self._check_owner(place, table_id, table)
+        if table is not None and table.shape.is_copy:
+            raise Refused(Reason.TABLE_REFUSED, copy_refusal(place.name))
+        return table
+
+    def _check_owner(
+        self, place: Destination, table_id: TableId, table: MirrorTable | ChangelogTable | HistoryTable | None
+    ) -> None:
+        """Make sure that the table belongs to the events' source table.
+
+        Raises:
+            Refused: it belongs to another one.
+        """
         owner = table.shape.table if table is not None else place.owner
         # A declaration that contradicts the table is not a name clash; check_form handles it.
         if owner is not None and not is_same(owner, table_id) and table_id.source != SEVERAL:
             raise clash(owner, table_id, place.name)
-        return table
 
     def _with_known_schemas(self, table_id: TableId, incoming: Intake) -> Intake:
         """Reject events whose schema is missing from the catalog. The translator announces each schema before the first

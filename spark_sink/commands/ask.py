@@ -13,7 +13,7 @@ import msgspec
 
 from spark_sink.commands.configuration import config_option, configured, opened
 from spark_sink.config import settings
-from spark_sink.errors import FatalError
+from spark_sink.errors import ConfigError, FatalError
 
 _LOOK_SECONDS = 1.0
 
@@ -50,14 +50,53 @@ def park(config: Path, table: str, seconds: float | None) -> None:
 @click.command()
 @config_option
 @click.argument("table")
+@click.option("--into", metavar="NAME", help="Write a new table with this name, and leave TABLE unchanged.")
+@click.option(
+    "--as-of",
+    metavar="BATCH|TIME",
+    help="With --into: only read events up to the end of this batch, or of the last batch that had ended at this time, "
+    "such as 2026-01-31T12:00:00+00:00.",
+)
+@click.option(
+    "--without",
+    metavar="RANGE",
+    multiple=True,
+    help="Leave out events: PARTITION:OFFSET, PARTITION:FIRST-LAST, or batch:NUMBER. Can be repeated.",
+)
 @wait
-def rebuild(config: Path, table: str, seconds: float | None) -> None:
+def rebuild(
+    config: Path, table: str, into: str | None, as_of: str | None, without: tuple[str, ...], seconds: float | None
+) -> None:
     """Rebuild TABLE from the canonical topic into a new, empty table, and resume it.
 
     Events that arrive during the rebuild are stored until it ends. Other tables are not affected. The old rows stay
     readable as the table's previous version. The table's mode, key and sources may have changed in the configuration.
+
+    With --into, the new table has another name. TABLE continues, and the sink does not write the new table again.
     """
-    _ask(config, "rebuild", table, None, seconds)
+    if as_of is not None and into is None:
+        raise ConfigError(
+            "--as-of: a table that continues would lack the events after that batch; add --into NAME to write the "
+            "earlier state to another table"
+        )
+    loaded = _configured_sink(config)
+    from spark_sink.control_tables.batches import BatchTable
+    from spark_sink.operations.rebuild_options import options_for_copy, options_for_table
+    from spark_sink.schema.table_naming import plain_name
+
+    if table not in loaded.tables.rename.values():
+        _check_name(loaded, table)
+    batches = BatchTable(loaded.tables.warehouse, loaded.pipeline, "", loaded.input.topic)
+    if into is None:
+        options = options_for_table(batches, without)
+        _queue(loaded, "rebuild", table, None if options is None else options.text(), seconds)
+        return
+    try:
+        plain_name(into)
+    except ValueError as error:
+        raise ConfigError(f"--into: {error}") from None
+    copy = options_for_copy(batches, loaded.input.topic, table, as_of, without)
+    _queue(loaded, "rebuild-into", into, copy.text(), seconds)
 
 
 @click.command()
@@ -167,17 +206,28 @@ def _check_name(loaded: settings.Settings, table: str) -> None:
 
 
 def _ask(path: Path, command: str, table: str | None, argument: str | None, seconds: float | None) -> None:
-    loaded = configured(path)
-    # Imported here because help and configuration errors need no table library.
-    from spark_sink.control_tables.requests import RequestTable, State
+    loaded = _configured_sink(path)
     from spark_sink.operations.maintenance import ALL_TABLES
 
-    control_table = RequestTable(loaded.tables.warehouse, loaded.pipeline)
-    control_table.check()
-    may_be_new = command == "rebuild" and table in loaded.tables.rename.values()
-    if table is not None and not may_be_new:
+    if table is not None:
         _check_name(loaded, table)
-    table = table or ALL_TABLES
+    _queue(loaded, command, table or ALL_TABLES, argument, seconds)
+
+
+def _configured_sink(path: Path) -> settings.Settings:
+    """Return the configuration of a sink that will execute commands."""
+    loaded = configured(path)
+    # Imported here because help and configuration errors need no table library.
+    from spark_sink.control_tables.requests import RequestTable
+
+    RequestTable(loaded.tables.warehouse, loaded.pipeline).check()
+    return loaded
+
+
+def _queue(loaded: settings.Settings, command: str, table: str, argument: str | None, seconds: float | None) -> None:
+    from spark_sink.control_tables.requests import RequestTable, State
+
+    control_table = RequestTable(loaded.tables.warehouse, loaded.pipeline)
     id = control_table.ask(command, table, argument)
     if seconds is None:
         click.echo(f"queued as {id}: the sink will execute it between two batches, or when it next starts")

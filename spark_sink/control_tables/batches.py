@@ -14,7 +14,7 @@ from spark_sink.control_tables.erased import ErasedTable
 from spark_sink.control_tables.maintenance import MaintenanceTable
 from spark_sink.control_tables.requests import RequestTable
 from spark_sink.control_tables.verified import VerifiedTable
-from spark_sink.errors import Reason
+from spark_sink.errors import FatalError, Reason
 from spark_sink.events import parking
 from spark_sink.events.offset_span import merge_spans
 from spark_sink.events.parking import Cause, Parking
@@ -134,6 +134,23 @@ class BatchTable(ControlTable):
             for scope, position in positions:
                 found[scope] = max(position, found.get(scope, ""))
         return found
+
+    def span(self, batch: int) -> Mapping[int, tuple[int, int]]:
+        """Return, for each partition, the offset of a batch's first record and the offset after its last record. The
+        batch is one of the newest checkpoint.
+
+        Raises:
+            FatalError: the batch does not exist.
+        """
+        columns = ["checkpoint", "batch", "ended_at", "from_offsets", "to_offsets"]
+        rows = self.read(columns, topic=self._topic).sort_by("ended_at").to_pylist()
+        rows = [row for row in rows if row["batch"] is not None]
+        known = {row["batch"]: row for row in rows if row["checkpoint"] == rows[-1]["checkpoint"]}
+        if batch not in known:
+            exist = f"; existing batches: {min(known)} to {max(known)}" if known else ""
+            raise FatalError(f"batch {batch} of topic {self._topic} does not exist{exist}")
+        ends = dict(known[batch]["to_offsets"])
+        return {partition: (first, ends[partition]) for partition, first in known[batch]["from_offsets"]}
 
     def fold_before(self, moment: float) -> int:
         """Merge old rows into one row per topic, and return the number of removed rows.

@@ -13,16 +13,17 @@ import structlog
 from cdc_core.table_id import TableId
 from spark_sink.apply.ddl_passes import DriverWork
 from spark_sink.apply.driver import Applier
-from spark_sink.apply.existing_tables import CHANGED_BY_OTHERS, changed_by_others
-from spark_sink.config.table_rules import TableRules
+from spark_sink.apply.existing_tables import CHANGED_BY_OTHERS, changed_by_others, copy_refusal
 from spark_sink.control_tables.batches import ControlTables
 from spark_sink.control_tables.requests import Action, RequestAnswer
 from spark_sink.errors import ConfigError, FatalError, Reason
 from spark_sink.events.shared_tables import SEVERAL
 from spark_sink.metrics import Metrics
+from spark_sink.operations.copies import Copies
 from spark_sink.operations.erase import Erase
 from spark_sink.operations.maintenance import ALL_TABLES, OWN_TABLES, Maintenance
-from spark_sink.operations.rebuild import SLICE, RebuildTask, TopicAgain, apply_slice, slices, slices_done
+from spark_sink.operations.rebuild import TopicAgain, TopicSlices, emptied_by_drops, missing_beginning, unaccounted
+from spark_sink.operations.rebuild_options import RebuildOptions, parse_options
 from spark_sink.operations.registration import Registration
 from spark_sink.operations.relayout import LayoutChanges, Relayout
 from spark_sink.operations.resume import resume
@@ -57,8 +58,8 @@ class Actions:
         erase: Erase | None = None,
     ) -> None:
         self._registration = registration
-        self._topic = topic
-        self._rebuilding: dict[str, int] = {}
+        self._slices = None if topic is None else TopicSlices(applier, tables, topic)
+        self._copies = None if self._slices is None else Copies(applier, tables, control, self._slices)
         self._rebuilt: dict[str, str] = {}
         self._maintenance = maintenance
         self._left: dict[str, Sequence[str]] = {}
@@ -84,6 +85,7 @@ class Actions:
             "resume": self.resume,
             "discard": self.discard,
             "rebuild": self.rebuild,
+            "rebuild-into": self.rebuild_into,
             "relayout": self.relayout,
             "erase": self.erase,
             "adopt": self.adopt,
@@ -121,7 +123,7 @@ class Actions:
         accepts = accepts or self._control.held()[target].reason in CHANGED_BY_OTHERS
         task = self._applier.task(0)
         task = replace(task, last_seen={}) if accepts else task
-        task = replace(task, rules=_emptied_by_drops(task.rules)) if target in self._rebuilt else task
+        task = replace(task, rules=emptied_by_drops(task.rules)) if target in self._rebuilt else task
         resumed = resume(self._applier.runner, self._control.parked, target, task, self._applier.fulfil, self._limit)
         self._applier.discard()
         reports = resumed.reports or (self._as_it_is(target) if accepts else [])
@@ -147,43 +149,42 @@ class Actions:
         """Read the topic again for one table, slice by slice, up to its first parked event. Then replay the parked
         events.
         """
-        if self._topic is None:
+        if self._slices is None:
             raise FatalError("the topic to read from does not exist")
         if target in self._rebuilt:
             return self._replay_rebuilt(target)
+        options = None if argument is None else parse_options(argument)
         turn = self._control.parked.rebuild(target)
         if turn is None:
             detail = "it is being rebuilt from the topic; its events wait until the rebuild is complete"
             self._control.parked.park(target, Reason.REBUILD, detail)
             self._changed()
             turn = self._control.parked.rebuild(target)
-        size = max(1, SLICE // max(1, len(self._topic.begins())))
-        app = f"{self._control.parked.pipeline}/rebuild:{turn}:{size}"
-        task = self._applier.task(0)
-        rebuild = RebuildTask(
-            *(task.tables, task.pattern, task.catalog, app, 0, _emptied_by_drops(task.rules)),
-            parking=None,
-            spelled=task.spelled,
-            erased=task.erased,
-            target=target,
-            built=str(turn),
-        )
-        done = self._rebuilding.get(target)
-        done = slices_done(self._tables.open(target), rebuild) - 1 if done is None else done
-        begins, ends = self._topic.begins(), self._ends_of(target)
-        left = [one for one in slices(begins, ends, size) if one[0] > done]
-        if left:
-            number, begin, end = left[0]
-            records = self._topic.read(begin, end)
-            found = apply_slice(self._applier.runner, records, replace(rebuild, batch=number), self._applier.fulfil)
-            self._applier.discard()
-            if found.refused is not None:
-                self._rebuild_failed(target, found.refused)
-            self._rebuilding[target] = number
-            self._count_replayed(target, found.reports)
-        if len(left) > 1:
-            return RequestAnswer(f"{len(left) - 1} slices of the topic still have to be read", ended=False)
-        return self._rebuild_read(target, str(turn), begins)
+        if options is not None:
+            self._leave_out(target, options)
+        # Another command for the same rebuild leaves out other records, so it starts from the beginning.
+        begins, built = self._slices.begins(), str(turn) if options is None else f"{turn}-{options.id}"
+        task, size = self._slices.task(target, self._control.parked.pipeline, built, len(begins))
+        task = task if options is None else replace(task, without=options.without)
+        done = self._slices.apply_next(task, self._ends_of(target), size)
+        if done.refused is not None:
+            self._rebuild_failed(target, done.refused)
+        self._count_replayed(target, done.reports)
+        if done.left:
+            return RequestAnswer(f"{done.left} slices of the topic still have to be read", ended=False)
+        return self._rebuild_read(target, turn or 0, built, begins)
+
+    def rebuild_into(self, target: str, argument: str | None) -> RequestAnswer:
+        """Read the topic again for one table, and write it under another name."""
+        if self._copies is None:
+            raise FatalError("the topic to read from does not exist")
+        return self._copies(target, argument)
+
+    def _leave_out(self, target: str, options: RebuildOptions) -> None:
+        """Remove the parked events that the rebuild leaves out, because a later `resume` must not apply them."""
+        for one in options.without:
+            self._control.parked.leave_out(target, one.partition, one.first, one.last)
+        self._changed()
 
     def _ends_of(self, target: str) -> Mapping[int, int]:
         """Return the offset of a table's first parked event in each partition. The rebuild stops at these offsets."""
@@ -191,22 +192,12 @@ class Actions:
         reached = self._control.batches.reached()
         return {partition: min(offset, waiting.get(partition, offset)) for partition, offset in reached.items()}
 
-    def _rebuild_read(self, target: str, built: str, begins: Mapping[int, int]) -> RequestAnswer:
+    def _rebuild_read(self, target: str, turn: int, built: str, begins: Mapping[int, int]) -> RequestAnswer:
         """Finish reading the topic. The new table replaces the old one, and the parked events follow."""
-        table, turn = self._tables.open(target), int(built)
-        self._rebuilding.pop(target, None)
+        table = self._tables.open(target)
         read = self._replayed.pop(target, 0)
         is_new = table is not None and table.shape.built == built
-        result = f"{read} events read from the topic"
-        late = {partition: offset for partition, offset in sorted(begins.items()) if offset > 0}
-        if late:
-            first = ", ".join(f"{partition}: {offset}" for partition, offset in late.items())
-            result += (
-                f"; THE BEGINNING OF THE TOPIC HAS BEEN DELETED (first offsets by partition: {first}): rows that no "
-                "later event changed are missing, and others may be incomplete. Also reload the table from the "
-                "source"
-            )
-            log.warning("rebuilt table may be missing rows", table=target, begins=late)
+        result = f"{read} events read from the topic{missing_beginning(target, begins)}"
         if is_new:
             # Write the manifest before the table is resumed, so that anyone who reads the manifest finds each event in
             # the table or among the parked events.
@@ -235,13 +226,7 @@ class Actions:
         return RequestAnswer(f"{result}; {answer.result}{told}", ended=answer.ended)
 
     def _told_unaccounted(self, target: str) -> str:
-        count = self._unaccounted.pop(target, 0)
-        if not count:
-            return ""
-        return (
-            f"; statements changed rows without sending events: {count}. Unless a later load included those rows, "
-            "the table differs from its source; reload it from the source"
-        )
+        return unaccounted(self._unaccounted.pop(target, 0))
 
     def _count_replayed(self, target: str, reports: Sequence[TableReport]) -> None:
         self._replayed[target] += sum(report.counters.events for report in reports)
@@ -255,7 +240,6 @@ class Actions:
         self._control.parked.park(target, Reason.REBUILD, f"its rebuild failed: {why}")
         if turn is not None:
             self._control.parked.end_rebuild(target, turn)
-        self._rebuilding.pop(target, None)
         self._replayed.pop(target, None)
         self._changed()
         raise FatalError(f"it stays parked and is incomplete: {why}")
@@ -354,6 +338,8 @@ class Actions:
             raise FatalError(f"table {target!r} does not exist")
         if target in self._control.held():
             raise FatalError(f"{target} is parked, and events for it may be waiting; resume it first")
+        if table.shape.is_copy:
+            raise FatalError(copy_refusal(target))
         if not isinstance(table, MirrorTable):
             raise FatalError(f"{target} has mode {table.shape.mode}, but only mirrors can be swept")
         count = sweep(table, argument or "", lambda moment: self._tables.as_of(target, moment))
@@ -425,9 +411,3 @@ def _is_source(name: str) -> bool:
     has the lakehouse name.
     """
     return "/" in name
-
-
-def _emptied_by_drops(rules: TableRules) -> TableRules:
-    """Return the rules for a table that is rebuilt from the topic, in which rows from before a drop stay deleted."""
-    keeps = rules.statements.drops == "keep"
-    return rules if keeps else replace(rules, statements=replace(rules.statements, drops="empty"))

@@ -86,6 +86,10 @@ class TableColumn(Struct, frozen=True):
         return self.source is not None and _VERSION.search(self.name) is not None
 
 
+# How the mark of a table that `rebuild --into` created begins (`TableShape.built`).
+COPY = "copy-"
+
+
 class TableShape(Struct, frozen=True, dict=True):
     """A table's columns without the sink's own columns, and the columns that form the key. A changelog has no key.
 
@@ -100,6 +104,11 @@ class TableShape(Struct, frozen=True, dict=True):
     lacks: tuple[TableColumn, ...] = ()
     built: str = ""
     foreign: tuple[str, ...] = ()
+
+    @property
+    def is_copy(self) -> bool:
+        """Return whether `rebuild --into` wrote the table, so that no later event is in it."""
+        return self.built.startswith(COPY)
 
     @cached_property
     def types(self) -> dict[str, str]:

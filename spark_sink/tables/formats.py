@@ -78,6 +78,10 @@ class FormatTables:
         """Return whether the table exists, in any format and regardless of who created it."""
         return any(self._of(format).exists(name) for format in self._possible())
 
+    def spelled(self, name: str) -> str | None:
+        """Return the name of the existing table with this name, in any format and ignoring case, or None."""
+        return next((found for one in self._possible() if (found := self._of(one).spelled(name)) is not None), None)
+
     def format(self, name: str) -> Format:
         """Return a table's current or future format."""
         return format_of(name, self.formats)

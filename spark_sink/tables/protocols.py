@@ -174,6 +174,9 @@ class Tables(Protocol):
             Refused: the table has features that cannot be written.
         """
 
+    def spelled(self, name: str) -> str | None:
+        """Return the name of the existing table with this name, in any format and ignoring case, or None."""
+
     def check_format(self, name: str) -> None:
         """Make sure that no table in another format has this name.
 

@@ -232,6 +232,13 @@ class ParkedTables(ControlTable):
         rows = f"{self._mine} AND target = {literal(target)} AND turn <= {last}"
         DeltaTable(self.path).delete(f"{rows} AND reason = {literal(Reason.REBUILD.value)} AND kafka_offset IS NULL")
 
+    def leave_out(self, target: str, partition: int, first: int, last: int) -> None:
+        """Remove a table's parked events between two offsets, including the last one."""
+        waiting = self.read(["kafka_partition", "kafka_offset"], target=target).to_pylist()
+        if any(row["kafka_partition"] == partition and first <= row["kafka_offset"] <= last for row in waiting):
+            rows = f"{self._mine} AND target = {literal(target)} AND kafka_partition = {partition}"
+            DeltaTable(self.path).delete(f"{rows} AND kafka_offset BETWEEN {first} AND {last}")
+
     def discard(self, target: str, sources: Iterable[TableId]) -> None:
         """Discard the events from these source tables that are parked under a name."""
         mine = f"{self._mine} AND target = {literal(target)}"

@@ -23,7 +23,7 @@ from spark_sink.tables.delta.log import DeltaLog
 from spark_sink.tables.delta.mirror import DeltaMirror
 from spark_sink.tables.delta.open_table import commit, committing, shape_of
 from spark_sink.tables.delta.staged import StagedMirror
-from spark_sink.tables.locations import location
+from spark_sink.tables.locations import location, spelled
 from spark_sink.tables.protocols import ChangelogTable, HistoryTable, MirrorTable
 from spark_sink.tables.staging import Staging
 from spark_sink.tables.table_properties import layout_from
@@ -74,6 +74,10 @@ class DeltaTables:
     def exists(self, name: str) -> bool:
         """Return whether the table exists, regardless of who created it."""
         return DeltaTable.is_deltatable(location(self.warehouse, name))
+
+    def spelled(self, name: str) -> str | None:
+        """Return the table's actual name, ignoring case, or None."""
+        return spelled(self.warehouse, name, DeltaTable.is_deltatable)
 
     def as_of(self, name: str, moment: datetime) -> MirrorTable | None:
         opened = DeltaTable(location(self.warehouse, name))

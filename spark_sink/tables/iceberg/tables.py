@@ -88,6 +88,10 @@ class IcebergTables:
         """Return whether the table exists, regardless of who created it."""
         return self.catalog.exists(name)
 
+    def spelled(self, name: str) -> str | None:
+        """Return the table's actual name, ignoring case, or None."""
+        return self.catalog.spelled(name)
+
     def as_of(self, name: str, moment: datetime) -> IcebergMirror | None:
         table = self.catalog.load(name)
         if table is None:

@@ -13,7 +13,7 @@ from cdc_core.envelope import ChangeEvent
 from spark_sink.config.table_rules import TableRules
 from spark_sink.control_tables.requests import State
 from spark_sink.errors import FatalError
-from spark_sink.operations import actions as actions_module
+from spark_sink.operations import rebuild as rebuild_module
 from spark_sink.operations.rebuild import slices
 from spark_sink.schema.evolution import Policy, ShapeChange
 from spark_sink.schema.table_spec import Mode
@@ -72,7 +72,7 @@ def test_the_table_is_as_it_was(lake_of_format: Lake, monkeypatch: pytest.Monkey
     table is unchanged. Events that arrive during the rebuild are included.
     """
     lake = lake_of_format
-    monkeypatch.setattr(actions_module, "SLICE", size)
+    monkeypatch.setattr(rebuild_module, "SLICE", size)
     topic = _lake(lake, mode)
     before, version, items = _stored(lake), lake.version(), lake.version(ITEMS)
     lake.control.requests.ask("rebuild", ORDERS)
@@ -124,7 +124,7 @@ def test_a_rebuild_that_is_killed_goes_on(lake_of_format: Lake, monkeypatch: pyt
     and nothing is duplicated.
     """
     lake = lake_of_format
-    monkeypatch.setattr(actions_module, "SLICE", 3)
+    monkeypatch.setattr(rebuild_module, "SLICE", 3)
     topic = _lake(lake, Mode.CHANGELOG)
     before = _stored(lake)
     lake.control.requests.ask("rebuild", ORDERS)

@@ -1,0 +1,92 @@
+"""Rebuild a table under another name. The table itself and its parked events are not involved."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+from cdc_core.table_id import TableId
+from spark_sink.apply.driver import Applier
+from spark_sink.config.table_rules import TableRules
+from spark_sink.control_tables.batches import ControlTables
+from spark_sink.control_tables.requests import RequestAnswer
+from spark_sink.errors import FatalError
+from spark_sink.operations.rebuild import TopicSlices, missing_beginning, unaccounted
+from spark_sink.operations.rebuild_options import parse_options
+from spark_sink.schema.evolution import COPY
+from spark_sink.schema.table_naming import plain_name
+from spark_sink.tables.protocols import Tables
+
+
+class Copies:
+    """Writes copies of tables from the topic, slice by slice.
+
+    Args:
+        slices: applies the topic's slices.
+    """
+
+    def __init__(self, applier: Applier[Any], tables: Tables, control: ControlTables, slices: TopicSlices) -> None:
+        self._applier = applier
+        self._tables = tables
+        self._control = control
+        self._slices = slices
+        # The events and the statements without events that this process has read, by copy.
+        self._read: Counter[str] = Counter()
+        self._unaccounted: Counter[str] = Counter()
+
+    def __call__(self, target: str, argument: str | None) -> RequestAnswer:
+        """Read the next slice into a copy.
+
+        Args:
+            target: the copy's name.
+            argument: see `RebuildOptions`.
+        """
+        options = parse_options(argument or "")
+        built, owner = f"{COPY}{options.id}", self._owner(options.table)
+        self._check_name(target, options.table, owner)
+        task, size = self._slices.task(options.table, self._control.parked.pipeline, built, len(options.ends))
+        rules = as_table(task.rules, options.table, target)
+        task = replace(task, into=target, owner=owner, without=options.without, rules=rules)
+        done = self._slices.apply_next(task, options.ends, size)
+        if done.refused is not None:
+            raise FatalError(f"{target} is incomplete: {done.refused}")
+        self._read[built] += sum(report.counters.events for report in done.reports)
+        self._unaccounted[built] += sum(sum(report.counters.statements.values()) for report in done.reports)
+        if done.left:
+            return RequestAnswer(f"{done.left} slices of the topic still have to be read", ended=False)
+        read, statements = self._read.pop(built), self._unaccounted.pop(built)
+        written = self._tables.open(target)
+        if written is None or written.shape.built != built:
+            raise FatalError(f"the topic contains no such events for {options.table}, so {target} was not written")
+        late = missing_beginning(target, self._slices.begins())
+        return RequestAnswer(f"{read} events read from the topic{late}{unaccounted(statements)}")
+
+    def _owner(self, name: str) -> TableId:
+        table = self._tables.open(name)
+        if table is None:
+            raise FatalError(f"table {name!r} does not exist; to restore it from the topic, rebuild it without --into")
+        return table.shape.table
+
+    def _check_name(self, target: str, name: str, owner: TableId) -> None:
+        """Make sure that the copy replaces nothing but an earlier copy.
+
+        Raises:
+            FatalError: another table has the name.
+        """
+        try:
+            plain_name(target)
+        except ValueError as error:
+            raise FatalError(f"{target!r} cannot be the name of a copy: {error}") from None
+        taken = self._tables.spelled(target)
+        if taken is None:
+            return
+        found = self._tables.open(taken) if taken == target else None
+        if found is None or not found.shape.is_copy or found.shape.table != owner:
+            raise FatalError(f"{taken} is not an earlier copy of {name}; choose another name, or remove that table")
+
+
+def as_table(rules: TableRules, table: str, name: str) -> TableRules:
+    """Return the rules with a table's mode and key also for another name."""
+    form = rules.form(table)
+    return replace(rules, modes={**rules.modes, name: form.mode}, keys={**rules.keys, name: form.key})
