@@ -72,12 +72,17 @@ class Copies:
         """Make sure that the copy replaces nothing but an earlier copy.
 
         Raises:
-            FatalError: another table has the name.
+            FatalError: another table has the name, or contains its folder.
         """
         try:
             plain_name(target)
         except ValueError as error:
             raise FatalError(f"{target!r} cannot be the name of a copy: {error}") from None
+        parts = target.split(".")
+        for outer in (".".join(parts[:count]) for count in range(1, len(parts))):
+            # Deleting unknown files in the outer table's folder, as VACUUM does, would delete the copy.
+            if self._tables.spelled(outer) is not None:
+                raise FatalError(f"{target} would be stored in the folder of the table {outer}; choose another name")
         taken = self._tables.spelled(target)
         if taken is None:
             return

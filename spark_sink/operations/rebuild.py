@@ -189,11 +189,11 @@ class TopicSlices:
         """Return the first available offset in each partition."""
         return self._topic.begins()
 
-    def task(self, target: str, app: str, built: str, partitions: int) -> tuple[RebuildTask, int]:
+    def task(self, target: str, pipeline: str, built: str, partitions: int) -> tuple[RebuildTask, int]:
         """Return the task that rebuilds a table, and the number of offsets per slice.
 
         Args:
-            app: the pipeline, which marks the commits together with `built`.
+            pipeline: the pipeline, which marks the commits together with `built`.
             partitions: the number of partitions to read.
         """
         size = max(1, SLICE // max(1, partitions))
@@ -203,7 +203,7 @@ class TopicSlices:
                 task.tables,
                 task.pattern,
                 task.catalog,
-                f"{app}/rebuild:{built}:{size}",
+                f"{pipeline}/rebuild:{built}:{size}",
                 0,
                 emptied_by_drops(task.rules),
             ),
