@@ -236,8 +236,8 @@ class Task:
             outcome, done = rejects.reject_all(incoming)
             return Applied(outcome, name, counters + done, choice)
         if erased := self.erased.get(place.name):
-            segments = [without_erased(segment, place.name, erased, table.shape) for segment in segments]
-            left = not_of_erased(incoming.rejected, records, place.name, erased, table.shape)
+            segments = [without_erased(segment, erased, table.shape) for segment in segments]
+            left = not_of_erased(incoming.rejected, records, erased, table.shape)
             incoming = replace(incoming, rejected=left)
         commits = Commits(
             *(table, plan, self.rules, rejects, self.began, self.refused.get(name)), parks_errors=self.last_attempt

@@ -128,7 +128,7 @@ def erase(config: Path, table: str, key: TextIO, seconds: float | None) -> None:
     shape = opened(configured(config)).shape(table)
     if shape is None:
         raise FatalError(f"table {table!r} does not exist")
-    argument = msgspec.json.encode(parse_key(key.read(), table, shape)).decode()
+    argument = msgspec.json.encode(parse_key(key.read(), shape)).decode()
     _ask(config, "erase", table, argument, seconds)
 
 

@@ -122,7 +122,7 @@ def _against_topic(loaded: settings.Settings, tables: FormatTables, table: str, 
     ends = {int(one): offset for one, offset in cut["parked"].get(table, cut)["offsets"].items()}
     topic = _Topic(loaded)
     erased = ErasedTable(loaded.tables.warehouse, loaded.pipeline).keys().get(table, {})
-    expected = ExpectedRows(mirror.shape, table, erased)
+    expected = ExpectedRows(mirror.shape, erased)
     expected.add(topic.changes(source, ends))
     found = compare(mirror, expected, complete=topic.is_complete, cuts_times=loaded.tables.rules.truncated_times)
     found.unreadable = topic.unreadable

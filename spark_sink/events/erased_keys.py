@@ -38,16 +38,16 @@ ErasedKeys = Mapping[RowKey, Mapping[str, str]]
 """For each erased key of a table, the position in every scope up to which the events of the row are erased."""
 
 
-def digest_of(table: str, key: Key) -> str:
+def digest_of(key: Key) -> str:
     """Return the digest of a row's key, which stays the same when the type of a key column is widened."""
     values = [f"{value.normalize():f}" if isinstance(value, Decimal) else image_value(value) for value in key]
     texts = [value if isinstance(value, str | bool) else str(value) for value in values]
-    return hashlib.sha256(msgspec.json.encode([table, *texts])).hexdigest()
+    return hashlib.sha256(msgspec.json.encode(texts)).hexdigest()
 
 
-def digests_of(table: str, texts: Iterable[str], shape: TableShape) -> dict[str, str]:
+def digests_of(texts: Iterable[str], shape: TableShape) -> dict[str, str]:
     """Return the digests of the keys in these texts. A text without a valid key has none."""
-    return {text: digest_of(table, key) for text, key in typed_key_texts(texts, shape)[0].items()}
+    return {text: digest_of(key) for text, key in typed_key_texts(texts, shape)[0].items()}
 
 
 def key_texts(event: Mapping[str, Any], table: TableId, shape: TableShape) -> set[str]:
@@ -61,7 +61,7 @@ def key_texts(event: Mapping[str, Any], table: TableId, shape: TableShape) -> se
     return {with_source(text, table) for text in found} if SOURCE in shape.types else found
 
 
-def without_erased(events: Sequence[Event], table: str, erased: ErasedKeys, shape: TableShape) -> Sequence[Event]:
+def without_erased(events: Sequence[Event], erased: ErasedKeys, shape: TableShape) -> Sequence[Event]:
     """Return the events as if the erased rows had never had any.
 
     If another row takes an erased key, or an erased row takes another key, a mirror or a history keeps the other row's
@@ -70,17 +70,15 @@ def without_erased(events: Sequence[Event], table: str, erased: ErasedKeys, shap
     for key, positions in erased.items():
         keyed = key.within(shape)
         if keyed is not None:
-            events = _without(events, table, key.digest, positions, keyed)
+            events = _without(events, key.digest, positions, keyed)
     return events
 
 
-def _without(
-    events: Sequence[Event], table: str, digest: str, positions: Mapping[str, str], shape: TableShape
-) -> Sequence[Event]:
+def _without(events: Sequence[Event], digest: str, positions: Mapping[str, str], shape: TableShape) -> Sequence[Event]:
     appends, is_shared = shape.mode is Mode.CHANGELOG, SOURCE in shape.types
     texts = [_key_in_images(event, shape.key_sent_as) if appends else event.key for event in events]
     moved = (event.key_old for event in events if event.key_old is not None)
-    erased = {text for text, one in digests_of(table, {*texts, *moved}, shape).items() if one == digest}
+    erased = {text for text, one in digests_of({*texts, *moved}, shape).items() if one == digest}
     if not erased:
         return events
     kept: list[Event] = []
@@ -105,7 +103,7 @@ def _projected(columns: Mapping[str, msgspec.Raw], names: Sequence[str]) -> str:
 
 
 def not_of_erased(
-    rejected: Sequence[Rejected], records: pa.Table, table: str, erased: ErasedKeys, shape: TableShape
+    rejected: Sequence[Rejected], records: pa.Table, erased: ErasedKeys, shape: TableShape
 ) -> list[Rejected]:
     """Return the rejected records without those of erased rows."""
     kept = []
@@ -114,19 +112,19 @@ def not_of_erased(
         source = TableId(*(row[name] for name in TableId._fields))
         if not any(
             (row["pos"] or "") <= positions.get(row["pos_scope"], "")
-            and is_of(key, {**row, "before": None}, source, table, shape)
+            and is_of(key, {**row, "before": None}, source, shape)
             for key, positions in erased.items()
         ):
             kept.append(one)
     return kept
 
 
-def is_of(key: RowKey, event: Mapping[str, Any], source: TableId, table: str, shape: TableShape) -> bool:
+def is_of(key: RowKey, event: Mapping[str, Any], source: TableId, shape: TableShape) -> bool:
     """Return whether an event changes the row with this key."""
     keyed = key.within(shape)
     if keyed is None:
         return False
-    return key.digest in digests_of(table, key_texts(event, source, keyed), keyed).values()
+    return key.digest in digests_of(key_texts(event, source, keyed), keyed).values()
 
 
 # The columns that show which row a record changes, and when.

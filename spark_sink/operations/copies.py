@@ -47,7 +47,8 @@ class Copies:
         self._check_name(target, options.table, owner)
         task, size = self._slices.task(options.table, self._control.parked.pipeline, built, len(options.ends))
         rules = as_table(task.rules, options.table, target)
-        task = replace(task, into=target, owner=owner, without=options.without, rules=rules)
+        erased = {target: {**task.erased.get(options.table, {}), **task.erased.get(target, {})}}
+        task = replace(task, into=target, owner=owner, without=options.without, rules=rules, erased=erased)
         done = self._slices.apply_next(task, options.ends, size)
         if done.refused is not None:
             raise FatalError(f"{target} is incomplete: {done.refused}")

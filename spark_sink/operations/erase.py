@@ -41,7 +41,7 @@ class RowErasure(Protocol):
         """Delete everything that only earlier versions need, and return the number of deleted data files."""
 
 
-def parse_key(text: str, name: str, shape: TableShape) -> RowKey:
+def parse_key(text: str, shape: TableShape) -> RowKey:
     """Return the key that an operator has written as a JSON object. A changelog has no key, so any of its columns can
     identify the rows.
 
@@ -58,7 +58,7 @@ def parse_key(text: str, name: str, shape: TableShape) -> RowKey:
         raise ConfigError(f"the key must be a JSON object with the table's key columns ({columns})")
     keyed = msgspec.structs.replace(shape, key=shape.key or tuple(values))
     sent = {sent: values[stored] for sent, stored in zip(keyed.key_sent_as, keyed.key, strict=True)}
-    digests = digests_of(name, [msgspec.json.encode(sent).decode()], keyed)
+    digests = digests_of([msgspec.json.encode(sent).decode()], keyed)
     if not digests:
         types = ", ".join(f"{column} {shape.types[column]}" for column in keyed.key)
         raise ConfigError(f"the key does not fit the table's columns ({types})")
@@ -82,9 +82,9 @@ class Erase:
         if table is None:
             raise FatalError(f"table {target!r} does not exist")
         self._control.erased.add(target, key, self._control.batches.positions())
-        rows = self._files.erase(target, key, _without_taken_key(table, target, key))
+        rows = self._files.erase(target, key, _without_taken_key(table, key))
         if isinstance(table, MirrorReader):
-            rows += table.deleted_rows.erase(lambda one: key.digest == digest_of(target, one))
+            rows += table.deleted_rows.erase(lambda one: key.digest == digest_of(one))
         events = sum(self._erase_events(name, target, table.shape, key) for name in (parking.NAME, quarantine.NAME))
         files = sum(self._files.purge(name) for name in (target, parking.NAME, quarantine.NAME))
         changed = self._tables.open(target)
@@ -104,7 +104,7 @@ class Erase:
             source, event = TableId(*(row[one] for one in TableId._fields)), quarantine.event_in(row["value"])
             if source.table is None or event is None or target != self._pattern.target(source):
                 continue
-            if is_of(key, event, source, target, shape):
+            if is_of(key, event, source, shape):
                 places.add((row["kafka_partition"], row["kafka_offset"], source.table))
         for partition, offset, named in places:
             where = f"kafka_partition = {partition} AND kafka_offset = {offset} AND `table` = {literal(named)}"
@@ -112,12 +112,12 @@ class Erase:
         return len(places)
 
 
-def _without_taken_key(table: OpenTable, target: str, key: RowKey) -> Mapping[str, str]:
+def _without_taken_key(table: OpenTable, key: RowKey) -> Mapping[str, str]:
     """Return the property without the row's key, if a history's property contains it."""
     if not isinstance(table, HistoryTable):
         return {}
     names = table.shape.key_sent_as
     texts = [msgspec.json.encode(dict(zip(names, one.key, strict=True))).decode() for one in table.taken_keys]
-    digests = digests_of(target, texts, table.shape)
+    digests = digests_of(texts, table.shape)
     kept = [one for one, text in zip(table.taken_keys, texts, strict=True) if digests.get(text) != key.digest]
     return taken_keys_property(kept) if len(kept) < len(texts) else {}

@@ -110,16 +110,14 @@ class ExpectedRows:
 
     Args:
         shape: the table's shape. A row has the same key as in the table.
-        name: the table's name.
         erased: the table's erased keys. An erased row has no changes up to the positions at which it was erased.
     """
 
-    def __init__(self, shape: TableShape, name: str = "", erased: ErasedKeys = MappingProxyType({})) -> None:
+    def __init__(self, shape: TableShape, erased: ErasedKeys = MappingProxyType({})) -> None:
         self.source = shape.table
         self.statements = 0
         self.rejected = 0
         self._shape = shape
-        self._name = name
         self._erased = {key.digest: positions for key, positions in erased.items()}
         self._store = DictStore()
         self._scopes: set[str] = set()
@@ -176,7 +174,7 @@ class ExpectedRows:
         return {key: row for key, row in rows.items() if not self._is_erased(key, row)} if self._erased else rows
 
     def _is_erased(self, key: Key, row: KeptRow) -> bool:
-        limits = self._erased.get(digest_of(self._name, key), {})
+        limits = self._erased.get(digest_of(key), {})
         return all(pos <= limits.get(scope, "") for scope, pos in row.progress.positions.items())
 
     def is_disputed(self, row: KeptRow | None) -> bool:

@@ -30,14 +30,13 @@ class TableErasure(Protocol):
         """Delete everything that only earlier versions need, and return the number of deleted data files."""
 
 
-def delete_rows(session: SparkSession, table: str, rows: DataFrame, name: str, shape: TableShape, key: RowKey) -> int:
+def delete_rows(session: SparkSession, table: str, rows: DataFrame, shape: TableShape, key: RowKey) -> int:
     """Delete the rows with this key, in at most two commits. Their conditions contain no values, because commits record
     them.
 
     Args:
         table: the table in SQL, quoted.
         rows: the rows of the table.
-        name: the table's name, which is part of the digest.
     """
     keyed = key.within(shape)
     if keyed is None:
@@ -47,7 +46,7 @@ def delete_rows(session: SparkSession, table: str, rows: DataFrame, name: str, s
     def matching(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             values = zip(*(column.to_pylist() for column in batch.columns), strict=True)
-            yield batch.filter(pa.array([key.digest == digest_of(name, one) for one in values], pa.bool_()))
+            yield batch.filter(pa.array([key.digest == digest_of(one) for one in values], pa.bool_()))
 
     deleted = _delete(session, table, rows, keys.mapInArrow(matching, keys.schema))
     if shape.mode is not Mode.CHANGELOG:
@@ -57,7 +56,7 @@ def delete_rows(session: SparkSession, table: str, rows: DataFrame, name: str, s
     def matching_texts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             known = batch.column(0).to_pylist()
-            digests = digests_of(name, {text for text in known if text is not None}, keyed)
+            digests = digests_of({text for text in known if text is not None}, keyed)
             yield batch.filter(pa.array([key.digest == digests.get(text) for text in known], pa.bool_()))
 
     return deleted + _delete(session, table, rows, texts.mapInArrow(matching_texts, texts.schema))

@@ -48,7 +48,7 @@ class DeltaErasure:
         if properties:
             self._set(path, properties)
         rows = self._spark.read.format("delta").load(path)
-        count = delete_rows(self._spark, quoted(path), rows, name, shape, key)
+        count = delete_rows(self._spark, quoted(path), rows, shape, key)
         if "deletionVectors" in features_of(DeltaTable(path)):
             # A deletion vector leaves the rows in their file.
             self._spark.sql(f"REORG TABLE {quoted(path)} APPLY (PURGE)")

@@ -44,7 +44,7 @@ class IcebergErasure:
             self._spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ({listed(properties)})")
         markers = json.dumps(markers_of(loaded.metadata))
         with session_settings(self._spark, {SUMMARY + MARKERS_PROPERTY: markers}):
-            count = delete_rows(self._spark, table, self._spark.table(table), name, shape, key)
+            count = delete_rows(self._spark, table, self._spark.table(table), shape, key)
         # Merge-on-read leaves the rows in their files.
         rewrite = self._actions.rewriteDataFiles(self._table(name)).snapshotProperty(MARKERS_PROPERTY, markers)
         rewrite.option("delete-file-threshold", "1").option("remove-dangling-deletes", "true").execute()

@@ -24,6 +24,7 @@ from spark_sink.tables.deleted_rows import DeletedRows
 from spark_sink.tables.formats import FormatErasure
 from tests.spark_sink.changes import change, schema_of
 from tests.spark_sink.lake import Lake, MergingLake, Topic
+from tests.spark_sink.operations.rebuilt import copy
 from tests.spark_sink.operations.test_verify import verified
 
 NAME = "shop_sales.orders"
@@ -69,7 +70,7 @@ def _loaded(lake: Lake) -> Topic:
 def _erase(lake: Lake, key: str = KEY) -> Request:
     shape = lake.tables.shape(NAME)
     assert shape is not None
-    row = parse_key(json.dumps({"id": key}), NAME, shape)
+    row = parse_key(json.dumps({"id": key}), shape)
     return lake.command("erase", NAME, msgspec.json.encode(row).decode())
 
 
@@ -162,6 +163,9 @@ def test_a_rebuild(merging_lake: MergingLake, mode: Mode) -> None:
     others = _others(lake)
     assert "done" == lake.command("rebuild", NAME).state
     assert [] == _found(lake)
+    copied = copy(lake, into="shop_sales.copy")
+    assert State.DONE == copied.state, copied.error
+    assert [] == _found(lake)
     if mode is Mode.MIRROR:
         assert {"e": "x", "g": "g"} == {row["id"]: row["a"] for row in lake.rows()}
     assert [row["id"] for row in others] == [row["id"] for row in _others(lake)]
@@ -191,7 +195,7 @@ def test_keys_of_all_types(merging_lake: MergingLake, format: Format) -> None:
     lake.apply(0, [change("c", row, {"a": VALUE}, pos=n, schema=schema) for n, row in enumerate(rows)])
     shape = lake.tables.shape(NAME)
     assert shape is not None
-    erased = parse_key(json.dumps(key | {"m": "1.50", "i": str(key["i"])}), NAME, shape)
+    erased = parse_key(json.dumps(key | {"m": "1.50", "i": str(key["i"])}), shape)
     assert State.DONE == lake.command("erase", NAME, msgspec.json.encode(erased).decode()).state
     assert ["1.5001"] == [str(row["m"]) for row in lake.read().toArrow().to_pylist()]
 
@@ -240,4 +244,4 @@ def test_invalid_keys(lake: Lake, text: str, why: str) -> None:
     shape = lake.tables.shape(NAME)
     assert shape is not None
     with pytest.raises(ConfigError, match=why):
-        parse_key(text, NAME, shape)
+        parse_key(text, shape)

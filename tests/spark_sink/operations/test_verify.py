@@ -36,8 +36,7 @@ def verified(
     """Compare the schema's table with these changes."""
     table = lake.tables.open(f"shop_sales.{schema.table}")
     assert isinstance(table, MirrorTable)
-    name = f"shop_sales.{schema.table}"
-    expected = ExpectedRows(table.shape, name, lake.control.erased.keys().get(name, {}))
+    expected = ExpectedRows(table.shape, lake.control.erased.keys().get(f"shop_sales.{schema.table}", {}))
     expected.add(change_of(event) for event in events)
     return compare(table, expected, complete=complete, cuts_times=cuts_times)
 
