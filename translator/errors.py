@@ -43,6 +43,7 @@ class ErrorCode(StrEnum):
     HELD = "HELD"  # an earlier message for the table is a dead letter, and on_error holds the table
     TOO_LARGE = "TOO_LARGE"  # an event does not fit the output topic
     TOPIC_REFUSED = "TOPIC_REFUSED"  # a projection's topic for this table cannot be created or used
+    DIALECT_FAILED = "DIALECT_FAILED"  # a dialect plug-in raised an unexpected exception, hung or broke its contract
     INTERNAL = "INTERNAL"  # an unexpected exception while translating this message, which is a bug in the translator
 
 

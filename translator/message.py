@@ -8,7 +8,7 @@ implemented once, in `translate`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct
 
@@ -252,6 +252,19 @@ class Dialect(Protocol):
 
     def learn(self, key: str, document: bytes) -> object:
         """Parse a `Learned` document, or a needed schema, into the value that the look-up returns for `key`."""
+        ...
+
+
+@runtime_checkable
+class RequiresOptions(Protocol):
+    """A dialect with facts that only a source's operator knows, and for which no default is safe in a service."""
+
+    def check_declared(self, options: Mapping[str, Any]) -> None:
+        """Check the options of a configured source.
+
+        Raises:
+            ConfigError: an option is missing.
+        """
         ...
 
 

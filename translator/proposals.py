@@ -42,7 +42,7 @@ class Propose(Protocol):
     def __call__(self, sample: Sequence[ReadMessage]) -> list[Proposal]: ...
 
 
-class Recogniser(Struct, frozen=True):
+class Recognizer(Struct, frozen=True):
     """Options for reading a sample in a dialect.
 
     Args:

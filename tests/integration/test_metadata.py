@@ -20,6 +20,7 @@ from cdc_core.envelope import ChangeEvent
 from dev.servers.broker import LOOPBACK, Broker
 from dev.servers.stack import Account, Stack, wait_until
 from tests.integration._workers import PATIENCE, STEADY, Workers, dumps, identity
+from tests.translator.dialects.made import made
 from tests.translator.service.test_pipeline import METADATA, QLIK_ROW
 from translator.codecs.avro import AvroCodec
 from translator.dialects.qlik import Qlik
@@ -272,7 +273,7 @@ def test_a_wait_does_not_hold_up_others(empty_broker: Broker, tmp_path: Path) ->
 
 def test_the_newest_document_is_not_forgotten(empty_broker: Broker, tmp_path: Path) -> None:
     """If the last document of an id is an outdated one, at start or later, the newest document is written again."""
-    qlik = Qlik(Setup("erp"), {})
+    qlik = made(Qlik, Setup("erp"), {})
     newest, older = (_document(qlik, version) for version in (2, 1))
     workers = Workers(empty_broker, tmp_path, 2, [SOURCE])
     workers.create(erp_data=1, erp_md=1, cdc_canonical_metadata=1)

@@ -33,7 +33,7 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
     ),
     "translator": (
         *("errors", "message", "proposals", "config"),
-        *("values", "_native", "codecs", "dialects", "translation"),
+        *("values", "_native", "codecs", "dialects", "dialect_api", "translation"),
         *("kafka", "state", "resolution", "service", "operations", "web", "commands", "__main__"),
     ),
     "spark_sink": (
@@ -45,7 +45,7 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
 PROGRAMS = ("translator", "spark_sink")
 
 # These do no I/O and know no configuration. They receive lookups as callables.
-PURE = frozenset({"message", "values", "_native", "codecs", "dialects", "translation"})
+PURE = frozenset({"message", "values", "_native", "codecs", "dialects", "dialect_api", "translation"})
 # What these can import from `config`: rules that are built from settings and do not depend on a file.
 PURE_CONFIG = frozenset({"mask_rules", "options", "table_filter"})
 IO_LIBRARIES = frozenset({"aiohttp", "asyncio", "http", "httpx2", "requests", "socket", "ssl", "subprocess", "urllib"})

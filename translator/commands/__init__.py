@@ -6,6 +6,7 @@ Exit codes: 0 success, 1 failure while working, 2 invalid usage or configuration
 from __future__ import annotations
 
 import sys
+from importlib.metadata import version
 
 import click
 
@@ -35,14 +36,30 @@ _COMMANDS = {
 }
 
 
+def _show_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if not wanted or context.resilient_parsing:
+        return
+    from translator.dialects import installed  # not needed by any other command's start
+
+    click.echo(f"translator, version {version('cdc-translator')}, {way()}")
+    for plugin in installed():
+        click.echo(f"dialect {plugin}")
+    context.exit()
+
+
 @click.group(
     cls=LazyGroup,
     commands=_COMMANDS,
     package=__name__,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-@click.version_option(
-    package_name="cdc-translator", prog_name="translator", message=f"%(prog)s, version %(version)s, {way()}"
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Show the version and the installed dialect plug-ins, and exit.",
 )
 def cli() -> None:
     """Translate Qlik, DTS Avro, SharePlex and Canal messages into one canonical change envelope."""

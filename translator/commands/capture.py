@@ -15,6 +15,7 @@ from translator.commands.record_file import record_line
 from translator.config import settings as settings_module
 from translator.config.setting_types import matches
 from translator.config.settings import Settings
+from translator.dialects import check_maskable
 from translator.errors import ConfigError, FatalError, Unmaskable
 from translator.message import Message
 
@@ -85,4 +86,5 @@ def _masking(settings: Settings, topic: str, say: Callable[[str], None]) -> Call
 
     translator = OfflineTranslator(settings, say)
     dialect = translator.translator(topic).dialect
+    check_maskable(dialect)
     return partial(RecordMasker(translator.translate).copy, dialect=dialect)

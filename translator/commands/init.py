@@ -15,6 +15,7 @@ from translator.commands.record_file import read_files, read_raw
 from translator.commands.translate import parse_cli_options
 from translator.config.setting_types import matches
 from translator.config.settings import parse_kafka
+from translator.dialects import with_recognizer
 from translator.errors import ConfigError, FatalError
 from translator.message import Message
 from translator.operations.counted import counted
@@ -81,7 +82,7 @@ def init(
     from translator.operations.proposed_configuration import configuration
     from translator.operations.recognition import recognise
 
-    findings = recognise(samples)
+    findings = recognise(samples, with_recognizer(say))
     if all(finding.verdict is None for finding in findings):
         reasons = (
             "; ".join(f"{finding.topic}: {finding.why}" for finding in findings) or "the files contain no messages"

@@ -67,6 +67,8 @@ def _print(found: Status) -> None:
         console = Console(width=_COLUMNS)
     console.print(f"group {found.group}, {moment(found.at_ms)}", highlight=False)
     console.print(found.membership, highlight=False)
+    for plugin in found.plugins:
+        console.print(f"dialect {plugin}", highlight=False, markup=False)
     for table in _tables(found):
         console.print(table)
     for sentence in found.missing:

@@ -23,7 +23,7 @@ from translator.translation.translate import Events
 
 
 @click.command()
-@click.option("-d", "--dialect", help=f"One of {', '.join(dialects.DIALECTS)}.")
+@click.option("-d", "--dialect", help=f"One of {', '.join(dialects.DIALECTS)}, or an installed plug-in.")
 @click.option(
     "-o",
     "--option",

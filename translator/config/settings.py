@@ -99,9 +99,12 @@ class Source(Section):
 
     name: Name = Field(description="Name of the source. Never change the name, because it is part of every event.")
     dialect: str = Field(
-        description="Product that writes the messages: qlik, dts_avro, shareplex or canal.",
-        # For editors and the chart. The program's own error message suggests the closest name.
-        json_schema_extra={"enum": ["qlik", "dts_avro", "shareplex", "canal"]},
+        description=(
+            "Product that writes the messages: qlik, dts_avro, shareplex, canal, or the name of an installed dialect "
+            "plug-in."
+        ),
+        # For editors. The program's own error message suggests the closest name.
+        json_schema_extra={"examples": ["qlik", "dts_avro", "shareplex", "canal"]},
     )
     topics: tuple[TopicPattern, ...] = Field(
         min_length=1, description="Topic names, or patterns with * and ?. Patterns also match topics created later."

@@ -1,67 +1,112 @@
-"""The four input formats. To add another format, write a module, add a line to each of these dictionaries, and add test
-cases.
+"""The four built-in input formats, and those that other distributions offer as plug-ins.
+
+Built-in dialects and plug-ins are described in the same way (`DialectPlugin`). To add a built-in dialect, add its
+plug-in to `DIALECTS` and to the entry points in pyproject.toml.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from msgspec.structs import replace
 
-from translator.dialects._masked_json import masked_json, masked_key
+from translator.config.options import parse_options
+from translator.dialects._contained import Contained, contained_recognizer
+from translator.dialects._installed import InstalledPlugin as InstalledPlugin
+from translator.dialects._installed import find, load
+from translator.dialects._masked_json import masked_key
 from translator.dialects._masked_values import MaskedValues as MaskedValues
-from translator.dialects.canal import Canal
-from translator.dialects.canal.masked_copy import part_of as part_of_canal
-from translator.dialects.canal.options import check_declared as check_declared_canal
-from translator.dialects.canal.recognise import propose as propose_canal
-from translator.dialects.dts_avro import DtsAvro
-from translator.dialects.dts_avro.masked_copy import masked_copy as masked_dts_avro
-from translator.dialects.dts_avro.recognise import propose as propose_dts_avro
-from translator.dialects.qlik import Qlik
-from translator.dialects.qlik.recognise import propose as propose_qlik
-from translator.dialects.shareplex import SharePlex
-from translator.dialects.shareplex.masked_copy import part_of as part_of_shareplex
-from translator.dialects.shareplex.recognise import propose as propose_shareplex
-from translator.errors import ConfigError, unknown
-from translator.message import Dialect, Message, Setup
-from translator.proposals import Recogniser
+from translator.dialects._plugin import DialectPlugin as DialectPlugin
+from translator.dialects._plugin import MasksItself
+from translator.dialects.canal.plugin import PLUGIN as CANAL
+from translator.dialects.dts_avro.plugin import PLUGIN as DTS_AVRO
+from translator.dialects.qlik.plugin import PLUGIN as QLIK
+from translator.dialects.shareplex.plugin import PLUGIN as SHAREPLEX
+from translator.errors import ConfigError
+from translator.message import Dialect, Message, RequiresOptions, Setup
 
-DIALECTS: Mapping[str, Callable[[Setup, Mapping[str, Any]], Dialect]] = {
-    "qlik": Qlik,
-    "dts_avro": DtsAvro,
-    "shareplex": SharePlex,
-    "canal": Canal,
-}
+DIALECTS: dict[str, DialectPlugin] = {plugin.name: plugin for plugin in (QLIK, DTS_AVRO, SHAREPLEX, CANAL)}
+"""The built-in dialects.
 
-RECOGNISERS: Mapping[str, Recogniser] = {
-    "qlik": Recogniser(({},), propose_qlik),
-    "dts_avro": Recogniser(({},), propose_dts_avro),
-    "shareplex": Recogniser(({"preset": "lenient"},), propose_shareplex),
-    "canal": Recogniser(
-        ({"profile": "auto"}, {"profile": "auto", "object_rows": True}, {"profile": "auto", "newline_batches": True}),
-        propose_canal,
-    ),
-}
-
-
-MASKED_VALUES: Mapping[str, Callable[[bytes, MaskedValues], bytes]] = {
-    "dts_avro": masked_dts_avro,
-    "shareplex": partial(masked_json, part_of=part_of_shareplex),
-    "canal": partial(masked_json, part_of=part_of_canal),
-}
-"""The function that replaces the row values in a non-empty message value, for each dialect.
-
-It raises Unmaskable if it cannot find them.
+They are not found through their entry points, so that they also work in a checkout, start without a search, and cannot
+be replaced by another distribution.
 """
 
 
-@runtime_checkable
-class MasksItself(Protocol):
-    """A dialect that needs its options and learned metadata to distinguish values from other text."""
+def plugin_of(name: str) -> DialectPlugin:
+    """Return the built-in dialect or the plug-in with this name.
 
-    def masked_copy(self, message: Message, masked: MaskedValues) -> Message: ...
+    Raises:
+        ConfigError: the dialect does not exist, or its plug-in cannot be used.
+    """
+    return DIALECTS[name] if name in DIALECTS else load(name, DIALECTS)
+
+
+def installed() -> list[InstalledPlugin]:
+    """Return all installed plug-ins, without loading them."""
+    return list(find(DIALECTS))
+
+
+def plugins_among(names: Iterable[str]) -> list[InstalledPlugin]:
+    """Return the plug-ins that provide the dialects with these names. Built-in dialects are not plug-ins."""
+    wanted = {name for name in names if name not in DIALECTS}
+    return [plugin for plugin in installed() if plugin.name in wanted] if wanted else []
+
+
+def with_recognizer(warn: Callable[[str], object]) -> dict[str, DialectPlugin]:
+    """Return the dialects that can recognize their messages: the built-in ones and all installed plug-ins.
+
+    Args:
+        warn: called with a sentence for each plug-in that cannot be used.
+    """
+    found = dict(DIALECTS)
+    for name in dict.fromkeys(plugin.name for plugin in installed()):
+        try:
+            plugin = plugin_of(name)
+            if plugin.recognizer is None:
+                continue
+            for options in plugin.recognizer.attempts:
+                build(name, Setup("sample"), options)
+        except ConfigError as error:
+            warn(f"plug-in ignored: {error}")
+            continue
+        found[name] = replace(plugin, recognizer=contained_recognizer(name, plugin.recognizer, warn))
+    return found
+
+
+def build(name: str, setup: Setup, options: Mapping[str, Any]) -> Dialect:
+    """Return the dialect with this name and these options.
+
+    Raises:
+        ConfigError: the dialect does not exist, its plug-in cannot be used, or it does not know an option.
+    """
+    plugin = plugin_of(name)
+    parsed = parse_options(plugin.options, options, name)
+    return plugin.build(setup, parsed) if name in DIALECTS else Contained(plugin, setup, parsed)
+
+
+def check_declared(dialect: Dialect, options: Mapping[str, Any]) -> None:
+    """Reject a configured source that leaves out facts that only its operator can know.
+
+    Raises:
+        ConfigError: an option has no default that is safe for a service.
+    """
+    if isinstance(dialect, RequiresOptions):
+        dialect.check_declared(options)
+
+
+def check_maskable(dialect: Dialect) -> None:
+    """Check that the dialect can make masked copies.
+
+    Raises:
+        ConfigError: its plug-in has no function for masked copies.
+    """
+    if not isinstance(dialect, MasksItself) and _masked_value(dialect) is None:
+        raise ConfigError(
+            f"dialect {dialect.name} cannot make masked copies, because its plug-in has no `masked_value`. Capture "
+            "without --mask if the records may be stored with their values"
+        )
 
 
 def masked_copy(dialect: Dialect, message: Message, masked: MaskedValues) -> Message:
@@ -72,29 +117,11 @@ def masked_copy(dialect: Dialect, message: Message, masked: MaskedValues) -> Mes
     """
     if isinstance(dialect, MasksItself):
         return dialect.masked_copy(message, masked)
-    value = message.value and MASKED_VALUES[dialect.name](message.value, masked)
+    check_maskable(dialect)
+    mask = _masked_value(dialect)
+    value = message.value and mask(message.value, masked) if mask else None
     return replace(message, key=masked_key(message.key, masked), value=value, headers=())
 
 
-_CHECK_DECLARED: Mapping[str, Callable[[Mapping[str, Any]], None]] = {"canal": check_declared_canal}
-
-
-def check_declared(name: str, options: Mapping[str, Any]) -> None:
-    """Reject a configured source that leaves out facts that only its operator can know.
-
-    Raises:
-        ConfigError: an option has no default that is safe for a service.
-    """
-    if name in _CHECK_DECLARED:
-        _CHECK_DECLARED[name](options)
-
-
-def build(name: str, setup: Setup, options: Mapping[str, Any]) -> Dialect:
-    """Return the dialect with this name and these options.
-
-    Raises:
-        ConfigError: the dialect does not exist, or does not know an option.
-    """
-    if name not in DIALECTS:
-        raise ConfigError(unknown("dialect", name, DIALECTS))
-    return DIALECTS[name](setup, options)
+def _masked_value(dialect: Dialect) -> Callable[[bytes, MaskedValues], bytes] | None:
+    return dialect.masked_value if isinstance(dialect, Contained) else DIALECTS[dialect.name].masked_value

@@ -9,9 +9,10 @@ from msgspec import Struct
 
 from cdc_core.table_id import joined_name
 from translator import dialects
+from translator.dialects import DialectPlugin
 from translator.errors import ErrorCode
 from translator.message import Learned, Limits, Message, Needs, RowChange, Setup, Skip, TableName
-from translator.proposals import Certainty, Proposal, ReadMessage
+from translator.proposals import Certainty, Proposal, ReadMessage, Recognizer
 from translator.translation.dead_letter import DeadLetter
 from translator.translation.metadata_catalog import MetadataCatalog
 from translator.translation.translate import Translator
@@ -110,15 +111,22 @@ class TopicFinding(Struct, frozen=True):
         return {**tried, **{p.option: p.value for p in self.proposals if p.value is not None}}
 
 
-def recognise(samples: Mapping[str, Sequence[Message]]) -> list[TopicFinding]:
-    """Return one finding per topic, in order. Metadata messages from one topic also apply to the other topics."""
+def recognise(
+    samples: Mapping[str, Sequence[Message]], known: Mapping[str, DialectPlugin] = dialects.DIALECTS
+) -> list[TopicFinding]:
+    """Return one finding per topic, in order. Metadata messages from one topic also apply to the other topics.
+
+    Args:
+        known: the dialects to try, by name. A dialect without a recognizer is never recognized.
+    """
     everything = [message for sample in samples.values() for message in sample]
     trials = [
         _Trial(name, options, everything)
-        for name, recogniser in dialects.RECOGNISERS.items()
-        for options in recogniser.attempts
+        for name, plugin in known.items()
+        if plugin.recognizer is not None
+        for options in plugin.recognizer.attempts
     ]
-    return [_finding(topic, sample, trials) for topic, sample in samples.items()]
+    return [_finding(topic, sample, trials, known) for topic, sample in samples.items()]
 
 
 class _Trial:
@@ -177,7 +185,9 @@ def judge(translator: Translator, messages: Iterable[Message], options: Mapping[
     )
 
 
-def _finding(topic: str, sample: Sequence[Message], trials: Sequence[_Trial]) -> TopicFinding:
+def _finding(
+    topic: str, sample: Sequence[Message], trials: Sequence[_Trial], known: Mapping[str, DialectPlugin]
+) -> TopicFinding:
     messages = [message for message in sample if message.value]
     best: dict[str, Verdict] = {}
     for verdict in (trial.judge(messages) for trial in trials):
@@ -189,11 +199,11 @@ def _finding(topic: str, sample: Sequence[Message], trials: Sequence[_Trial]) ->
     understand = [verdict for verdict in best.values() if verdict.understood]
     know = understand or [verdict for verdict in best.values() if verdict.known]
     if len(know) == 1:
-        return _recognised(topic, len(messages), know[0])
+        return _recognised(topic, len(messages), know[0], known[know[0].dialect].recognizer)
     if know:
         shares = ", ".join(f"{verdict.dialect} {verdict.known}" for verdict in know)
         return TopicFinding(topic, len(messages), None, "unknown", f"several dialects recognise its messages: {shares}")
-    if (framed := best["qlik"]).unregistered:
+    if (framed := best.get("qlik")) is not None and framed.unregistered:
         why = (
             f"{framed.unregistered} messages are Avro with a schema registry, so only their schemas could identify "
             "the product. Qlik Replicate writes such messages, but so do others"
@@ -203,10 +213,10 @@ def _finding(topic: str, sample: Sequence[Message], trials: Sequence[_Trial]) ->
     return TopicFinding(topic, len(messages), None, "unknown", f"no dialect recognises its messages: {reasons}")
 
 
-def _recognised(topic: str, messages: int, verdict: Verdict) -> TopicFinding:
+def _recognised(topic: str, messages: int, verdict: Verdict, recognizer: Recognizer | None) -> TopicFinding:
     certainty: Certainty = "certain" if verdict.understood else "likely"
     why = f"{verdict.known} of {messages} messages are {verdict.dialect}"
-    proposals = dialects.RECOGNISERS[verdict.dialect].propose(verdict.sample) if verdict.sample else []
+    proposals = recognizer.propose(verdict.sample) if recognizer is not None and verdict.sample else []
     return TopicFinding(topic, messages, verdict, certainty, why, proposals, _keyless(verdict.sample))
 
 

@@ -14,6 +14,7 @@ from msgspec import Struct, field
 
 from cdc_core.table_id import joined_name
 from translator.config.settings import Settings
+from translator.dialects import InstalledPlugin, plugins_among
 from translator.kafka import client_config
 from translator.kafka.admin import GroupMember, TopicAdmin, TopicFacts
 from translator.kafka.offset_ranges import Partitions, Place, Range, places_of
@@ -93,6 +94,7 @@ class Status(Struct, frozen=True):
     Args:
         members: the processes that read as this group; None if the brokers do not report them.
         missing: sentences about the topics that do not exist.
+        plugins: the plug-ins that provide dialects of the sources, as installed where the command runs.
     """
 
     at_ms: int
@@ -104,6 +106,7 @@ class Status(Struct, frozen=True):
     members: Sequence[GroupMember] | None = None
     missing: Sequence[str] = field(default_factory=list)
     stopped: Sequence[StoppedPartition] = field(default_factory=list)
+    plugins: Sequence[InstalledPlugin] = field(default_factory=list)
 
     @property
     def membership(self) -> str:
@@ -160,6 +163,7 @@ class StatusLooker:
             members=self._admin.members(self._settings.group),
             missing=missing,
             stopped=stopped,
+            plugins=plugins_among(source.dialect for source in self._settings.sources),
         )
 
     def _partitions(self, known: Subscribed, facts: Mapping[str, TopicFacts]) -> Iterator[PartitionStatus]:

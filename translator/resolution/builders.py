@@ -66,7 +66,7 @@ def _translator(
     tables = tuple(table.declared() for table in source.tables)
     setup = Setup(source.name, limits, tables, catalog.lookup(source.name))
     dialect = dialects.build(source.dialect, setup, source.options)
-    dialects.check_declared(source.dialect, source.options)
+    dialects.check_declared(dialect, source.options)
     order = NativeOrder(source.name, dialect, source.epochs, source.task) if source.order == "native" else None
     masks = build_masks(source, settings, warn)
     if masks is not None:

@@ -11,6 +11,7 @@ from confluent_kafka.admin import AclOperation
 
 from translator.codecs import Codec
 from translator.config.settings import Settings
+from translator.dialects import plugins_among
 from translator.errors import ErrorCode
 from translator.kafka import client_config
 from translator.kafka.admin import TopicAdmin
@@ -81,7 +82,8 @@ def connect(settings: Settings, *, accept_gap: bool = False, transactional: bool
         RetryableError: no registry or no broker responded in time.
     """
     version = installed_version("cdc-translator")
-    metrics = Metrics(version, settings.metrics.tables, settings.digest)
+    plugins = ", ".join(map(str, plugins_among(source.dialect for source in settings.sources)))
+    metrics = Metrics(version, settings.metrics.tables, settings.digest, plugins)
     catalog = MetadataCatalog(partial(_say_conflict, metrics))
     translators = build_translators(settings, catalog, log.warning)
     schemas = registered_schemas(settings)

@@ -94,7 +94,7 @@ class Metrics:
         configuration: the configuration digest.
     """
 
-    def __init__(self, version: str, tables: int = 0, configuration: str = "") -> None:
+    def __init__(self, version: str, tables: int = 0, configuration: str = "", plugins: str = "") -> None:
         self._room = tables
         self._tables: set[tuple[str, str]] = set()
         self.registry = process_registry()
@@ -216,9 +216,12 @@ class Metrics:
         self.topics = Gauge("cdc_topics_subscribed", "Raw topics that this process reads.", registry=self.registry)
         self.assigned = Gauge("cdc_partitions_assigned", "Partitions that this process owns.", registry=self.registry)
         info = Gauge(
-            "cdc_build_info", "Always 1. The label contains the version.", ("version",), registry=self.registry
+            "cdc_build_info",
+            "Always 1. The labels contain the version, and the dialect plug-ins in use with theirs.",
+            ("version", "plugins"),
+            registry=self.registry,
         )
-        info.labels(version).set(1)
+        info.labels(version, plugins).set(1)
         config = Gauge("cdc_config_info", "Always 1; the label is a digest.", ("hash",), registry=self.registry)
         config.labels(configuration).set(1)
 

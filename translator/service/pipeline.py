@@ -4,6 +4,7 @@ Faust.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TypeGuard
@@ -37,7 +38,7 @@ from translator.translation.dead_letter import DeadLetter, dead_letter_record
 from translator.translation.metadata_catalog import MetadataCatalog
 from translator.translation.native_path import NativePath
 from translator.translation.partition_guards import Guards
-from translator.translation.translate import RUN, Events, Translator, tables_of
+from translator.translation.translate import Events, Translator, tables_of
 
 log = structlog.get_logger("translator")
 
@@ -144,9 +145,11 @@ class Pipeline:
         try:
             while messages:
                 self._check_source(route.translator.source, messages[0])
-                run = self._resolver.resolve_run(route.translator, messages[:RUN], account.native)
+                run = self._resolver.resolve_run(route.translator, messages[: route.translator.run], account.native)
                 await self._process_run(route.translator, batch, place, messages, run)
                 messages = messages[len(run) :]
+                if route.translator.is_plugin:
+                    await asyncio.sleep(0)  # keeps the event loop alive while many messages take long
         except WaitCancelled:
             self._given_back.add((topic, partition))
             batch.abandon()

@@ -15,9 +15,11 @@ _PACKAGE = Path(__file__).parents[1]
 MAX_REASON = 1_000
 """Maximum length of a reason. Names in messages can be long, but a dead letter must fit into its topic."""
 
-_OF_NO_MESSAGE = frozenset({ErrorCode.HELD, ErrorCode.INTERNAL, ErrorCode.TOO_LARGE, ErrorCode.TOPIC_REFUSED})
-"""Codes whose reasons contain only table names, sizes and line references to this package, but no other text from a
-message.
+_OF_NO_MESSAGE = frozenset(
+    {ErrorCode.HELD, ErrorCode.DIALECT_FAILED, ErrorCode.INTERNAL, ErrorCode.TOO_LARGE, ErrorCode.TOPIC_REFUSED}
+)
+"""Codes whose reasons contain only table names, sizes, types of exceptions and line references to code, but no other
+text from a message.
 """
 
 _FIXED_TEXTS: Mapping[ErrorCode, str] = {

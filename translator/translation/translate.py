@@ -17,6 +17,7 @@ from cdc_core.envelope import ChangeEvent, Context, Origin, TableSchema
 from cdc_core.position import position
 from translator.codecs.record import Record
 from translator.codecs.registered import UnregisteredSchema
+from translator.dialects._contained import Contained
 from translator.errors import ErrorCode, MessageError
 from translator.message import (
     Change,
@@ -105,10 +106,18 @@ class Translator:
     ) -> None:
         self.source = source
         self.dialect = dialect
+        self.is_plugin = isinstance(dialect, Contained)
         self.masks = masks
         self.limits = limits
         self.order = order
         self._place_of = lru_cache(maxsize=_PLACES)(self._place)
+
+    @property
+    def run(self) -> int:
+        """The number of messages to translate together. The messages of a plug-in are translated one by one, so that
+        the process can do other work after a message that took long.
+        """
+        return 1 if self.is_plugin else RUN
 
     @property
     def shows_messages(self) -> bool:
@@ -201,12 +210,12 @@ class Translator:
     def _internal(self, message: Message, error: Exception) -> DeadLetter:
         return self.dead(message, self.unexpected(error))
 
-    @staticmethod
-    def unexpected(error: Exception) -> MessageError:
-        """Convert an unexpected exception to INTERNAL. The exception's text could quote row data, but its type and our
-        line cannot.
+    def unexpected(self, error: Exception) -> MessageError:
+        """Convert an unexpected exception to INTERNAL, or to DIALECT_FAILED if the changes come from a plug-in. The
+        exception's text could quote row data, but its type and our line cannot.
         """
-        return MessageError(ErrorCode.INTERNAL, f"{type(error).__name__} in {our_line(error)}")
+        code = ErrorCode.DIALECT_FAILED if self.is_plugin else ErrorCode.INTERNAL
+        return MessageError(code, f"{type(error).__name__} in {our_line(error)}")
 
     def dead(self, message: Message, error: MessageError) -> DeadLetter:
         """Return the dead letter for a message that cannot be read for an external reason."""

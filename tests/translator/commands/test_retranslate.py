@@ -11,6 +11,7 @@ from confluent_kafka import Producer
 
 from dev.servers.broker import Broker
 from tests.translator.commands._bench import Bench, row
+from tests.translator.dialects.made import made
 from tests.translator.service.test_pipeline import METADATA, QLIK_ROW
 from translator.dialects.qlik import Qlik
 from translator.message import Learned, Message, Setup
@@ -117,7 +118,7 @@ def test_what_the_service_has_learned(erp: Bench) -> None:
     ran = erp.run("retranslate", *arguments(erp, end=2))
     assert "SCHEMA_MISSING" in ran.stderr
     producer = Producer(erp.client)
-    learned = Qlik(Setup("erp"), {}).decode(Message("md", 0, 0, 0, None, json.dumps(METADATA).encode()))
+    learned = made(Qlik, Setup("erp"), {}).decode(Message("md", 0, 0, 0, None, json.dumps(METADATA).encode()))
     assert isinstance(learned, Learned)
     producer.produce(erp.metadata, learned.document, f"erp/{learned.key}".encode())
     producer.flush(20)

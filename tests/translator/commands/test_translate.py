@@ -21,6 +21,7 @@ from translator.codecs.json import JsonCodec
 from translator.commands import main
 from translator.commands.record_file import _Line
 from translator.commands.translate import parse_cli_options
+from translator.dialects import DialectPlugin
 from translator.errors import ConfigError
 
 INSERT = '{"meta":{"op":"ins","table":"OWNER.ORDERS"},"data":{"ID":7,"NAME":"x"}}'
@@ -40,6 +41,9 @@ CANAL = {
     "ts": 1_700_000_000_500,
     "type": "INSERT",
 }
+LESSONS = DialectPlugin(
+    name="lessons", api=1, build=lambda setup, _: Lessons(setup), options=msgspec.defstruct("No", ())
+)
 QLIK_METADATA = Path(__file__).parents[1] / "dialects" / "cases" / "qlik"
 
 
@@ -112,8 +116,7 @@ class TestOutput:
 
     def test_announcements(self, run: Run, file: FileOf, monkeypatch: pytest.MonkeyPatch) -> None:
         """Metadata is announced with an event, and its message counts as learned."""
-        lessons = {"lessons": lambda setup, _options: Lessons(setup)}
-        monkeypatch.setattr(dialects, "DIALECTS", {**dialects.DIALECTS, **lessons})
+        monkeypatch.setitem(dialects.DIALECTS, "lessons", LESSONS)
         teach = {"teach": "k", "text": "text", "announce": "rows"}
         ran = run("-d", "lessons", file(json.dumps(teach), json.dumps({"need": "k"})))
         assert ["schema", "row"] == [event["kind"] for event in ran.events]
@@ -121,8 +124,7 @@ class TestOutput:
 
     def test_a_hostile_document(self, run: Run, file: FileOf, monkeypatch: pytest.MonkeyPatch) -> None:
         """Metadata that the dialect rejects becomes a dead letter, as in the service."""
-        lessons = {"lessons": lambda setup, _options: Lessons(setup)}
-        monkeypatch.setattr(dialects, "DIALECTS", {**dialects.DIALECTS, **lessons})
+        monkeypatch.setitem(dialects.DIALECTS, "lessons", LESSONS)
         ran = run("-d", "lessons", file(json.dumps({"teach": "k", "text": HOSTILE}), json.dumps({"need": "k"})))
         assert ["LIMIT_EXCEEDED", "SCHEMA_MISSING"] == [letter["code"] for letter in ran.dead_letters]
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from cdc_core.envelope import Issue
 from tests.translator.dialects.canal import messages as canal
+from tests.translator.dialects.made import made
 from tests.translator.dialects.qlik import messages as qlik
 from tests.translator.dialects.shareplex import messages as shareplex
 from tests.translator.strategies import TEXT
@@ -103,7 +104,7 @@ def test_text_is_told_as_it_was_sent(plainly: bool) -> None:
 
 def test_bounded() -> None:
     """The text is truncated after `limits.issue_raw_chars` characters, not bytes."""
-    reader = Qlik(Setup("src", Limits(issue_raw_chars=4)), {"topics": "S.T"})
+    reader = made(Qlik, Setup("src", Limits(issue_raw_chars=4)), {"topics": "S.T"})
     value = '{"data":{"a":["ééé"]},"headers":{"operation":"INSERT"}}'.encode()
     assert {"a": '["éé'} == issues(qlik.change(reader, value))
 

@@ -18,6 +18,7 @@ from translator.service.watchdog import Watchdog, Watched
 # GIL, like a runaway regular expression.
 SERVICE = """
 import ctypes, sys, time
+from msgspec.structs import replace
 from translator import dialects
 from translator.commands import main
 from translator.dialects.canal import Canal
@@ -31,7 +32,7 @@ class Hanging(Canal):
             ctypes.PyDLL(None).sleep(3600)
         return super().decode(message)
 
-dialects.DIALECTS["canal"] = Hanging
+dialects.DIALECTS["canal"] = replace(dialects.DIALECTS["canal"], build=Hanging)
 sys.argv = ["translator", "run", "-c", sys.argv[1]]
 main()
 """

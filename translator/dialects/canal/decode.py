@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from translator.config.options import parse_options
 from translator.dialects._declared_tables import DeclaredTables
 from translator.dialects._json import (
     JsonObject,
@@ -26,7 +25,7 @@ from translator.dialects.canal.heartbeat import HeartbeatTables
 from translator.dialects.canal.layout import Layouts
 from translator.dialects.canal.marks import TYPES, WATERMARK, check_format, check_writer
 from translator.dialects.canal.native_rows import DEPTH, CanalNativeRows
-from translator.dialects.canal.options import Options, check
+from translator.dialects.canal.options import Options, check, check_declared
 from translator.dialects.canal.profile import PROFILES
 from translator.dialects.canal.rows import RowForm, fit_key, read_data, read_old, read_pk_names, read_types
 from translator.dialects.canal.statement import (
@@ -75,8 +74,7 @@ class Canal:
 
     name = "canal"
 
-    def __init__(self, setup: Setup, options: Mapping[str, Any]) -> None:
-        chosen = parse_options(Options, options, self.name)
+    def __init__(self, setup: Setup, chosen: Options) -> None:
         check(chosen)
         self._limits = setup.limits
         self._era_of = era_of(chosen)
@@ -107,6 +105,10 @@ class Canal:
         if self._continuity.action == "off":
             return DeclaredFormGuard(self._forms())
         return continuity_guard(self._source, self._continuity, self._options, self.decode, complete=self._complete)
+
+    def check_declared(self, options: Mapping[str, Any]) -> None:
+        """Reject a configured source that does not declare its writer."""
+        check_declared(options)
 
     def hints(self, *, described: bool) -> list[str]:
         """Return hints about the writer and its time zone, which messages do not contain."""

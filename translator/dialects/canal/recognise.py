@@ -15,7 +15,7 @@ from translator.dialects.canal.continuity import ContinuityGuard
 from translator.dialects.canal.decode import Canal
 from translator.dialects.canal.known_rows import PlainKnownRows
 from translator.dialects.canal.marks import MARKS, WriterMark
-from translator.dialects.canal.options import Continuity
+from translator.dialects.canal.options import Continuity, Options
 from translator.errors import MessageError
 from translator.message import Changes, Setup
 from translator.proposals import Proposal, ReadMessage, notes_of
@@ -85,7 +85,7 @@ def _contradicts_itself(sample: Sequence[ReadMessage], profile: str) -> bool:
 
     After a gap in the offsets, nothing is known about any row: a sample has old and new messages.
     """
-    dialect = Canal(Setup("sample"), {"profile": profile})
+    dialect = Canal(Setup("sample"), Options(profile=profile))
     guards: dict[tuple[str, int], ContinuityGuard] = {}
     states = []
     chosen = Continuity(action="warn")

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from translator.config.options import parse_options
 from translator.dialects.dts_avro.envelope_fields import Head, head_of, time_us
 from translator.dialects.dts_avro.names import place
 from translator.dialects.dts_avro.native_rows import DtsAvroNativeRows
@@ -45,8 +43,8 @@ class DtsAvro:
 
     name = "dts_avro"
 
-    def __init__(self, setup: Setup, options: Mapping[str, Any]) -> None:
-        self._options = parse_options(Options, options, self.name)
+    def __init__(self, setup: Setup, options: Options) -> None:
+        self._options = options
         self._limits = setup.limits
         self._reader = RecordReader(setup.limits)
         self._rows = RowReader(setup, self._options)

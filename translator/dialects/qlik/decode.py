@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 from msgspec import Struct
 
 from translator._native.layout import QlikReading
-from translator.config.options import parse_options
 from translator.dialects._declared_tables import DeclaredTables
 from translator.dialects._masked_values import MaskedValues
 from translator.dialects._topic_patterns import Topics
@@ -88,8 +87,7 @@ class Qlik:
     learns = True
     native_position = CHANGE_SEQUENCE
 
-    def __init__(self, setup: Setup, options: Mapping[str, Any]) -> None:
-        given = parse_options(Options, options, self.name)
+    def __init__(self, setup: Setup, given: Options) -> None:
         self._setup = setup
         self._wait = given.untyped == "wait"
         self._splitter = None if given.message_format is None else Splitter(given.message_format)

@@ -19,7 +19,7 @@ from translator.dialects.shareplex.instants import Instants
 from translator.dialects.shareplex.names import Table, compile_table, split_table
 from translator.dialects.shareplex.native_rows import DEPTH, SharePlexNativeRows
 from translator.dialects.shareplex.objects import read_objects
-from translator.dialects.shareplex.options import WORDS, documented, rules_of
+from translator.dialects.shareplex.options import WORDS, Options, documented, rules_of
 from translator.dialects.shareplex.parts import PAIR, Part, joined
 from translator.dialects.shareplex.rows import Cells, RowContext
 from translator.errors import ErrorCode, FatalError, MessageError, quote, unknown
@@ -44,7 +44,7 @@ class SharePlex:
 
     name = "shareplex"
 
-    def __init__(self, setup: Setup, options: Mapping[str, Any]) -> None:
+    def __init__(self, setup: Setup, options: Options) -> None:
         self._rules = rules_of(options)
         self._limits = setup.limits
         self._declared = DeclaredTables(setup.source, setup.tables)

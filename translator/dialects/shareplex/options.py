@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import tzinfo
-from typing import Any
 
 from msgspec import Struct
 
-from translator.config.options import parse_options
 from translator.dialects.shareplex.names import split_table
 from translator.errors import ConfigError, MessageError, unknown
 from translator.values import zone
@@ -93,13 +91,12 @@ class SharePlexRules(Struct, frozen=True):
     """Exact values, each with one of OPERATIONS. Takes precedence over `documented`."""
 
 
-def rules_of(given: Mapping[str, Any]) -> SharePlexRules:
+def rules_of(options: Options) -> SharePlexRules:
     """Return the rules for a source's options.
 
     Raises:
-        ConfigError: an unknown or invalid option.
+        ConfigError: an invalid option.
     """
-    options = parse_options(Options, given, "shareplex")
     if options.preset not in PRESETS:
         raise ConfigError(f"shareplex: {unknown('preset', options.preset, PRESETS)}")
     preset = PRESETS[options.preset]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.translator.dialects.made import made
 from translator.dialects.canal import Canal
 from translator.errors import MessageError
 from translator.message import Changes, DeclaredTable, Limits, Message, OtherChange, Outcome, RowChange, Setup
@@ -37,7 +38,7 @@ def message(value: bytes | None) -> Message:
 
 
 def canal(*tables: DeclaredTable, limits: Limits | None = None, **options: Any) -> Canal:
-    return Canal(Setup("s", limits=limits or Limits(), tables=tables), options)
+    return made(Canal, Setup("s", limits=limits or Limits(), tables=tables), options)
 
 
 def spelled(body: Any) -> bytes:

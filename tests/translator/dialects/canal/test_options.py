@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from tests.translator.dialects.canal.messages import UPDATE, canal, row
+from tests.translator.dialects.made import made
 from translator.dialects.canal import Canal
 from translator.dialects.canal.options import Options
 from translator.errors import ConfigError, FatalError
@@ -65,6 +66,6 @@ def test_the_manual_lists_every_option() -> None:
 def test_times_without_seconds() -> None:
     """A time can be written without seconds, as people and the documentation do."""
     instance = {"created": "2021-05-01T00:00+08:00", "restarted": ["2023-01-01T10:30Z"]}
-    Canal(Setup("shop"), {"profile": "dts", "instance": instance})
+    made(Canal, Setup("shop"), {"profile": "dts", "instance": instance})
     with pytest.raises(ConfigError, match="created"):
-        Canal(Setup("shop"), {"profile": "dts", "instance": {"created": "2021-05-01T00:00"}})
+        made(Canal, Setup("shop"), {"profile": "dts", "instance": {"created": "2021-05-01T00:00"}})

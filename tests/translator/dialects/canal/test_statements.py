@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from cdc_core.envelope import Ddl, Tx
 from tests.translator.dialects.canal.messages import decode, of_type, other, others, refused, row, rows
+from tests.translator.dialects.made import made
 from translator.dialects.canal.decode import Canal
 from translator.dialects.canal.statement import STATEMENTS
 from translator.message import Changes, Message, OtherChange, Setup, Skip, TableName
@@ -260,7 +261,9 @@ def test_an_echo_in_a_record_of_several_messages() -> None:
     """The echo is omitted, and the other messages count."""
     bodies = [of_type("QUERY", sql="DELETE FROM orders", **ECHO), of_type("DELETE", [{"id": "1"}])]
     value = "\n".join(map(json.dumps, bodies)).encode()
-    outcome = Canal(Setup("s"), {"profile": "oss", "newline_batches": True}).decode(Message("t", 0, 0, 0, None, value))
+    outcome = made(Canal, Setup("s"), {"profile": "oss", "newline_batches": True}).decode(
+        Message("t", 0, 0, 0, None, value)
+    )
     assert isinstance(outcome, Changes)
     assert 1 == len(outcome.changes)
 

@@ -28,6 +28,7 @@ from tests.translator.dialects.dts_avro.composer import (
     timestamp,
     zoned,
 )
+from tests.translator.dialects.made import made
 from translator.codecs.json import JsonCodec
 from translator.dialects.dts_avro import DtsAvro
 from translator.message import Limits, Message, Setup
@@ -236,7 +237,7 @@ def canonical(table: ShopTable, row: Mapping[str, Any], source: Source) -> dict[
 
 def translated(sent: Iterable[Message], **options: Any) -> list[dict[str, Any]]:
     """Return the events of messages, none of which may become a dead letter."""
-    translator = Translator("s", DtsAvro(Setup("s"), options), Limits())
+    translator = Translator("s", made(DtsAvro, Setup("s"), options), Limits())
     events: list[dict[str, Any]] = []
     for message in sent:
         result = translator.translate(message)

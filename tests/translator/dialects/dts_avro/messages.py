@@ -6,6 +6,7 @@ from typing import Any, cast
 import pytest
 
 from tests.translator.dialects.dts_avro.composer import Cell, row
+from tests.translator.dialects.made import made
 from translator.dialects.dts_avro import DtsAvro
 from translator.dialects.dts_avro.cells import payload
 from translator.dialects.dts_avro.record import DtsRecord, Fields, Image
@@ -25,7 +26,7 @@ SQL_SERVER = ("SQLServer", "2019")
 
 def decode(value: bytes | None, *, tables: Sequence[DeclaredTable] = (), **options: Any) -> Outcome:
     """Return the outcome of one message with these options."""
-    return DtsAvro(Setup("src", tables=tuple(tables)), options).decode(Message("raw", 0, 0, 0, None, value))
+    return made(DtsAvro, Setup("src", tables=tuple(tables)), options).decode(Message("raw", 0, 0, 0, None, value))
 
 
 def row_of(value: bytes, *, tables: Sequence[DeclaredTable] = (), **options: Any) -> RowChange:

@@ -17,6 +17,7 @@ from tests.translator.dialects.dts_avro.composer import (
     text,
 )
 from tests.translator.dialects.dts_avro.messages import ORACLE, decode, refused, row_of
+from tests.translator.dialects.made import made
 from translator.dialects.dts_avro import DtsAvro
 from translator.dialects.dts_avro.decode import OPERATIONS
 from translator.dialects.dts_avro.schema import V3
@@ -330,10 +331,10 @@ def test_columns_of_mongodb_are_columns() -> None:
 def test_wrong_options_stop_at_the_start(options: dict[str, Any]) -> None:
     """An unknown option or value is a configuration error."""
     with pytest.raises(ConfigError):
-        DtsAvro(Setup("src"), options)
+        made(DtsAvro, Setup("src"), options)
 
 
 def test_there_is_nothing_to_learn() -> None:
     """Every record describes itself, so a metadata document for this dialect is a mistake."""
     with pytest.raises(FatalError):
-        DtsAvro(Setup("src"), {}).learn("key", b"{}")
+        made(DtsAvro, Setup("src"), {}).learn("key", b"{}")

@@ -16,6 +16,7 @@ from tests.translator.dialects.dts_avro.composer import (
     text,
 )
 from tests.translator.dialects.dts_avro.messages import refused, row_of
+from tests.translator.dialects.made import made
 from translator.dialects.dts_avro import DtsAvro
 from translator.message import DeclaredTable, Message, Setup
 
@@ -125,7 +126,7 @@ def test_text_and_bytes_in_one_column_are_a_dead_letter() -> None:
 @pytest.mark.requirement("dts_avro.decode.6")
 def test_a_layout_that_was_given_up_leaves_no_issue() -> None:
     """The first record with text in a bytes column is read twice, and its event is that of the second reading."""
-    dialect = DtsAvro(Setup("src"), {})
+    dialect = made(DtsAvro, Setup("src"), {})
     value = compose("UPDATE", fields=fields(v=252), beforeImages=[integer(5)], afterImages=[text("x")])
     outcomes = [dialect.decode(Message("raw", 0, 0, 0, None, value)) for _ in range(2)]
     assert outcomes[0] == outcomes[1]
@@ -136,7 +137,7 @@ def test_a_layout_that_was_given_up_leaves_no_issue() -> None:
 def test_layouts_are_forgotten_before_they_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """The layout cache is bounded, and eviction changes no outcome."""
     monkeypatch.setattr("translator.dialects.dts_avro.reader.TABLES", 2)
-    dialect = DtsAvro(Setup("src"), {})
+    dialect = made(DtsAvro, Setup("src"), {})
     for memory in (dialect._rows._known, dialect._rows._layouts._known):
         memory._most = 7_000  # two or three tables
     columns = {"a": (3, A), "v": (253, binary(b"x", "BINARY"))}

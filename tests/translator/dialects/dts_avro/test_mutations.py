@@ -35,6 +35,7 @@ from tests.translator.dialects.dts_avro.composer import (
     timestamp,
     zoned,
 )
+from tests.translator.dialects.made import made
 from translator.codecs.avro import AvroCodec
 from translator.dialects.dts_avro import DtsAvro
 from translator.dialects.dts_avro.decode import OPERATIONS
@@ -43,7 +44,7 @@ from translator.message import Limits, Message, Setup
 from translator.translation.dead_letter import DeadLetter
 from translator.translation.translate import Events, Translator
 
-DIALECT = DtsAvro(Setup("src"), {})
+DIALECT = made(DtsAvro, Setup("src"), {})
 CASES = list(cases().values())
 
 
@@ -159,7 +160,7 @@ _FOREIGN = ("Error", "Exception", "fastavro", "msgspec", "sqlglot", "codec can't
 def test_seeded_mutations(share: int) -> None:
     """The result is an event, a skip or a dead letter, never INTERNAL. No reason quotes a value or library error."""
     translators = [
-        Translator("src", DtsAvro(Setup("src"), options), Limits(columns=200))
+        Translator("src", made(DtsAvro, Setup("src"), options), Limits(columns=200))
         for options in ({}, {"transactions": True, "extras": True, "unique_key_as_key": True, "fraction_unit": "nanos"})
     ]
     seen: set[str] = set()

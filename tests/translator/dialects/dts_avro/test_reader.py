@@ -12,6 +12,7 @@ from tests.translator.dialects.dts_avro.composer import (
     integer,
     row,
 )
+from tests.translator.dialects.made import made
 from translator.dialects.dts_avro import DtsAvro
 from translator.dialects.dts_avro.reader import RecordReader
 from translator.dialects.dts_avro.schema import NAMESPACE, V2, V3
@@ -19,7 +20,7 @@ from translator.errors import ErrorCode, MessageError
 from translator.message import Limits, Setup
 
 READER = RecordReader(Limits())
-DIALECT = DtsAvro(Setup("src"), {})
+DIALECT = made(DtsAvro, Setup("src"), {})
 SOUND = {name: message for name, message in cases().items() if name not in ("damaged", "json_for_another_dialect")}
 ROW = SOUND["mysql_update"]
 

@@ -7,6 +7,7 @@ import pytest
 from tests.repository.pages import page
 from tests.translator.dialects.dts_avro.composer import NONE, NULL, compose, decimal, fields, integer, row
 from tests.translator.dialects.dts_avro.messages import MYSQL, refused, row_of, value_of
+from tests.translator.dialects.made import made
 from translator.dialects.dts_avro import DtsAvro
 from translator.dialects.dts_avro.types import MICROSECOND_SOURCES
 from translator.message import Changes, Message, RowChange, Setup, TableName
@@ -15,7 +16,7 @@ from translator.message import Changes, Message, RowChange, Setup, TableName
 @pytest.mark.requirement("dts_avro.decode.6")
 def test_a_table_that_changes_its_columns() -> None:
     """If a table gets a column, with or without a new metaVersion, each row is read with its own columns."""
-    dialect = DtsAvro(Setup("src"), {})
+    dialect = made(DtsAvro, Setup("src"), {})
     narrow = row("INSERT", {"a": (3, integer(1))})
     wide = row("INSERT", {"a": (3, integer(1)), "b": (3, integer(2))})
     renamed = row("INSERT", {"x": (3, integer(1))})

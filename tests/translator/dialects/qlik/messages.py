@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cdc_core.envelope import ChangeEvent
+from tests.translator.dialects.made import made
 from translator.dialects.qlik import Qlik
 from translator.errors import MessageError
 from translator.message import Changes, DeclaredTable, Learned, Limits, Message, Outcome, RowChange, Setup
@@ -55,7 +56,7 @@ def metadata(columns: dict[str, dict[str, Any]], **lineage: Any) -> dict[str, An
 def dialect(known: dict[str, object] | None = None, tables: tuple[DeclaredTable, ...] = (), **options: Any) -> Qlik:
     """Return the dialect, by default with `topics: S.T`."""
     setup = Setup("src", Limits(columns=20, schema_text_bytes=10_000), tables, ({} if known is None else known).get)
-    return Qlik(setup, {"topics": "S.T", **options})
+    return made(Qlik, setup, {"topics": "S.T", **options})
 
 
 def taught(columns: dict[str, dict[str, Any]], tables: tuple[DeclaredTable, ...] = (), **lineage: Any) -> Qlik:

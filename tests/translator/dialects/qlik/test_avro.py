@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.translator.dialects.made import made
 from tests.translator.dialects.qlik import messages
 from tests.translator.dialects.qlik.avro import (
     COLUMNS,
@@ -269,7 +270,7 @@ def test_masks_of_any_length(size: int, order: Any) -> None:
 def wide(told: dict[str, Any], schema: Any, **options: Any) -> Qlik:
     """The dialect for tables with many columns, after their metadata."""
     known: dict[str, object] = {}
-    reader = Qlik(Setup("src", lookup=known.get), {"topics": "S.T", **options})
+    reader = made(Qlik, Setup("src", lookup=known.get), {"topics": "S.T", **options})
     learned = reader.decode(message(metadata(told, schema)))
     assert isinstance(learned, Learned)
     known[learned.key] = reader.learn(learned.key, learned.document)

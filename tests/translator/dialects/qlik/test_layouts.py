@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.translator.dialects.made import made
 from tests.translator.dialects.qlik import avro, messages
 from tests.translator.dialects.qlik.avro import body, data_schema, framed, row, written
 from tests.translator.dialects.qlik.messages import (
@@ -40,7 +41,7 @@ def _knowing() -> Qlik:
     """Return a dialect with metadata, schemas, declared types, and a table for every topic."""
     known: dict[str, object] = {}
     tables = [messages.DeclaredTable("S.T", key=("id",), columns=TYPES)]
-    reader = Qlik(Setup("src", tables=tuple(tables), lookup=known.get), {"topics": "S.T"})
+    reader = made(Qlik, Setup("src", tables=tuple(tables), lookup=known.get), {"topics": "S.T"})
     learned = reader.decode(message(avro.metadata(TOLD, SCHEMA)))
     assert isinstance(learned, Learned)
     known[learned.key] = reader.learn(learned.key, learned.document)
@@ -115,7 +116,7 @@ def test_masks_of_any_length(size: int, typed: bool) -> None:
         masks = {"changeMask": f"{zeros}{changed:0{size * 2}X}", "columnMask": f"{zeros}{captured:0{size * 2}X}"}
         value = enveloped(bare("UPDATE", cells, **masks), SCHEMA_ID if typed else None)
         known: dict[str, object] = {}
-        reader = Qlik(Setup("src", Limits(), lookup=known.get), {"topics": "S.T"})
+        reader = made(Qlik, Setup("src", Limits(), lookup=known.get), {"topics": "S.T"})
         learned = reader.decode(message(messages.metadata({name: {} for name in columns})))
         assert isinstance(learned, Learned)
         known[learned.key] = reader.learn(learned.key, learned.document)

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from tests.translator.dialects.made import made
 from translator.dialects.shareplex import SharePlex
 from translator.errors import MessageError
 from translator.message import Change, Changes, DeclaredTable, Limits, Message, OtherChange, Outcome, RowChange, Setup
@@ -36,7 +37,7 @@ def body(op: object, *, meta: dict[str, Any] | None = None, **members: Any) -> d
 
 def dialect(*tables: DeclaredTable, limits: Limits | None = None, **options: Any) -> SharePlex:
     """Return the dialect with these declarations and options."""
-    return SharePlex(Setup("src", limits or Limits(), tables), options)
+    return made(SharePlex, Setup("src", limits or Limits(), tables), options)
 
 
 def outcome(reader: SharePlex, value: bytes | dict[str, Any] | None) -> Outcome:

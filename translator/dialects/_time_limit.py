@@ -1,0 +1,64 @@
+"""The time limit for a call into a plug-in.
+
+Python cannot end a thread, so the limit is an exception that a signal handler raises in the main thread, which is where
+the service and the commands translate. It ends loops, regular expressions and sleeps, but no C code that never checks
+for signals: for such code, the service's watchdog ends the process (service/watchdog.py). Other threads have no limit.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import ParamSpec, TypeVar
+
+SECONDS = 10
+"""Maximum time for one call. Far more than any message within the limits takes, and less than `timing.stuck`, after
+which the watchdog ends the process.
+"""
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Overdue(BaseException):
+    """The call exceeded its time. Not an Exception, so that the plug-in does not catch it by accident."""
+
+
+class _Ticks:
+    """Counts the seconds of a call by its own signals.
+
+    While the process is suspended, signals do not add up. A suspension is therefore not mistaken for a slow call.
+    """
+
+    def __init__(self, allowed: int) -> None:
+        self._left = allowed
+
+    def __call__(self, signum: int, frame: FrameType | None) -> None:
+        self._left -= 1
+        if self._left <= 0:
+            raise Overdue
+
+
+def limited(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Return the result of a call that may take at most SECONDS.
+
+    Raises:
+        Overdue: the call took longer.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return call(*args, **kwargs)
+    before = signal.signal(signal.SIGALRM, _Ticks(SECONDS))
+    try:
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 1, 1)
+            return call(*args, **kwargs)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+    except Overdue:
+        # The signal can also arrive just before the timer is stopped. The next one is a second away.
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        raise
+    finally:
+        signal.signal(signal.SIGALRM, before)
