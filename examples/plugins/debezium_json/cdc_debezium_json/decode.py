@@ -1,0 +1,186 @@
+"""Decode one record in Debezium's envelope, from a Debezium connector or from CDC Translator's Debezium projection."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from functools import partial
+from typing import Any
+
+from msgspec import Struct
+
+from cdc_debezium_json.types import Column, Unsupported, columns_of
+from translator.dialect_api import (
+    Changes,
+    ConfigError,
+    DialectPlugin,
+    ErrorCode,
+    Limits,
+    Message,
+    MessageError,
+    ReadMessage,
+    Recognizer,
+    RowChange,
+    Setup,
+    Skip,
+    TableName,
+    Tx,
+    Writer,
+    check_distinct,
+    field,
+    masked_json,
+    parse_object,
+)
+
+UNAVAILABLE = "__debezium_unavailable_value"
+OPERATIONS = ("r", "c", "u", "d", "t")
+
+
+class Options(Struct, frozen=True, forbid_unknown_fields=True):
+    """The options of a source."""
+
+    unavailable: str = UNAVAILABLE
+    """The text that stands for a value that was not sent (Debezium's `unavailable.value.placeholder`)."""
+
+
+class DebeziumJson:
+    """Decodes Debezium's envelope."""
+
+    name = "debezium_json"
+
+    def __init__(self, setup: Setup, options: Options) -> None:
+        if not options.unavailable:
+            raise ConfigError("debezium_json: unavailable must not be empty")
+        self._limits = setup.limits
+        self._unavailable = options.unavailable
+
+    def decode(self, message: Message) -> Changes | Skip:
+        """Return the only change in a record."""
+        if not message.value:
+            return Skip("tombstone")
+        envelope, columns = _opened(message.value, self._limits)
+        source = field(envelope, "source", dict, "$")
+        operation = field(envelope, "op", str, "$")
+        if operation == "m":
+            return Skip("logical_message")
+        if operation not in OPERATIONS:
+            raise MessageError(ErrorCode.UNKNOWN_OPERATION, f"op is none of {', '.join(OPERATIONS)}", path="$.op")
+        change = RowChange(operation, _table(source), _writer(source))
+        _set_position(change, envelope, source)
+        if operation != "t":
+            self._set_images(change, envelope, columns)
+            change.key_columns, change.key_kind = _key(message.key, self._limits)
+        return Changes([change])
+
+    def learn(self, key: str, document: bytes) -> object:
+        """Learn nothing, because the messages describe themselves."""
+        raise MessageError(ErrorCode.SCHEMA_MISSING, "Debezium's JSON has no metadata messages")
+
+    def tables(self, message: Message) -> Sequence[TableName]:
+        """Return the table of a record that was rejected."""
+        envelope, _ = _opened(message.value or b"", self._limits)
+        return [_table(field(envelope, "source", dict, "$"))]
+
+    def _set_images(self, change: RowChange, envelope: Mapping[str, Any], columns: Mapping[str, Column]) -> None:
+        change.before = self._image(envelope, "before", columns, change)
+        change.after = self._image(envelope, "after", columns, change)
+        needed = "before" if change.op == "d" else "after"
+        if getattr(change, needed) is None:
+            raise MessageError(ErrorCode.MISSING_FIELD, f"op {change.op} has no {needed}", path=f"$.{needed}")
+        types = {name: column.type for name, column in columns.items() if column.type is not None}
+        change.types = types or None
+
+    def _image(
+        self, envelope: Mapping[str, Any], name: str, columns: Mapping[str, Column], change: RowChange
+    ) -> dict[str, Any] | None:
+        sent = field(envelope, name, dict, "$", optional=True)
+        if sent is None:
+            return None
+        image: dict[str, Any] = {}
+        for column, value in sent.items():
+            if value == self._unavailable:
+                change.unavailable = [*(change.unavailable or ()), column]
+            else:
+                image[column] = _canonical(value, columns.get(column), f"$.{name}")
+        return image
+
+
+def _opened(value: bytes, limits: Limits) -> tuple[dict[str, Any], Mapping[str, Column]]:
+    """Return the envelope and, if the record contains a schema, its columns."""
+    body = parse_object(value, limits)
+    check_distinct(value, [body])
+    if "payload" not in body:
+        return body, {}
+    envelope: dict[str, Any] = field(body, "payload", dict, "$")
+    try:
+        return envelope, columns_of(body.get("schema"))
+    except Unsupported as error:
+        raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, str(error), path="$.schema") from None
+
+
+def _canonical(value: object, column: Column | None, path: str) -> object:
+    if value is None:
+        return None
+    if column is not None and column.convert is not None:
+        try:
+            return column.convert(value)
+        except (ValueError, TypeError, ArithmeticError):
+            reason = "a value does not have the form that its schema announces"
+            raise MessageError(ErrorCode.INVALID_FIELD, reason, path=path) from None
+    if isinstance(value, Decimal):
+        return float(value)
+    if isinstance(value, (dict, list)):
+        reason = "a value is a JSON object or array; configure Debezium to write it as text"
+        raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, reason, path=path)
+    return value
+
+
+def _table(source: Mapping[str, Any]) -> TableName:
+    read = partial(field, source, expected=str, path="$.source")
+    return TableName(read("db", optional=True), read("schema", optional=True), read("table"))
+
+
+def _writer(source: Mapping[str, Any]) -> Writer:
+    read = partial(field, source, expected=str, path="$.source", optional=True)
+    return Writer(server=read("name"), dbms=read("connector"))
+
+
+def _set_position(change: RowChange, envelope: Mapping[str, Any], source: Mapping[str, Any]) -> None:
+    """Set times and the transaction. Connectors before 2.6 send only milliseconds."""
+    committed = field(source, "ts_ms", int, "$.source", optional=True)
+    captured = field(envelope, "ts_ms", int, "$", optional=True)
+    change.ts_commit_us = field(source, "ts_us", int, "$.source", optional=True) or (committed or 0) * 1000 or None
+    change.ts_capture_us = field(envelope, "ts_us", int, "$", optional=True) or (captured or 0) * 1000 or None
+    transaction = field(envelope, "transaction", dict, "$", optional=True)
+    if transaction is not None:
+        place = "$.transaction"
+        change.tx = Tx(
+            field(transaction, "id", str, place), field(transaction, "total_order", int, place, optional=True)
+        )
+
+
+def _key(key: bytes | None, limits: Limits) -> tuple[tuple[str, ...], str]:
+    """Return the key columns, which are the fields of the record's key."""
+    if key is None:
+        return (), "none"
+    body = parse_object(key, limits)
+    return tuple(field(body, "payload", dict, "$") if "payload" in body else body), "primary"
+
+
+def _part_of(path: tuple[str, ...]) -> str:
+    names = path[1:] if path[:1] == ("payload",) else path
+    return "value" if names[:1] in (("before",), ("after",)) else "keep"
+
+
+def _propose(sample: Sequence[ReadMessage]) -> list[Any]:
+    return []
+
+
+PLUGIN = DialectPlugin(
+    name=DebeziumJson.name,
+    api=1,
+    build=DebeziumJson,
+    options=Options,
+    recognizer=Recognizer(({},), _propose),
+    masked_value=partial(masked_json, part_of=_part_of),  # type: ignore[arg-type]  # its words are literals
+)
