@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
+import msgspec
 from msgspec import Struct
 
 from translator.dialects._masked_values import MaskedValues
@@ -41,6 +42,7 @@ from translator.message import (
 from translator.proposals import Proposal, ReadMessage, Recognizer
 
 P = ParamSpec("P")
+S = TypeVar("S", bound=Struct)
 T = TypeVar("T")
 
 MOST_REASONS = 16
@@ -52,7 +54,6 @@ _CODES = frozenset(ErrorCode) - {
 }
 """The codes with which a dialect can reject a message. With masks, the translator withholds the reasons for these."""
 
-_OUTCOMES = (Changes, Skip, Learned, Needs)
 _SCALARS = frozenset((str, int, float, bool, type(None)))
 _REASON = re.compile(r"[a-z][a-z0-9_]{0,39}", re.ASCII)
 
@@ -71,7 +72,9 @@ class Contained:
         self._mask = plugin.masked_value
         # The optional protocols are checked with isinstance, which looks for attributes.
         if isinstance(dialect, Naming):
-            self.tables: Callable[[Message], Sequence[TableName]] = lambda message: _call(dialect.tables, message)
+            self.tables: Callable[[Message], Sequence[TableName]] = lambda message: [
+                _copied(table, TableName) for table in _call(dialect.tables, message)
+            ]
         if isinstance(dialect, Learning):
             self.learns = dialect.learns
         if isinstance(dialect, Sequenced):
@@ -89,15 +92,17 @@ class Contained:
 
     def decode(self, message: Message) -> Outcome:
         outcome = _call(self._dialect.decode, message)
-        if not isinstance(outcome, _OUTCOMES):
-            raise _failed(f"decode returned {type(outcome).__name__} instead of an outcome")
+        if isinstance(outcome, Changes):
+            return Changes([_checked_change(change) for change in outcome.changes])
         if isinstance(outcome, Skip):
             self._check_reason(outcome.reason)
-        if isinstance(outcome, Changes):
-            _check_changes(outcome.changes)
+            return outcome
         if isinstance(outcome, Learned):
-            _check_changes(outcome.announces)
-        return outcome
+            announces = tuple(_checked_change(change) for change in outcome.announces)
+            return _copied(Learned(outcome.key, outcome.document, announces), Learned)  # type: ignore[arg-type]
+        if isinstance(outcome, Needs):
+            return _copied(outcome, Needs)
+        raise _failed(f"decode returned {type(outcome).__name__} instead of an outcome")
 
     def learn(self, key: str, document: bytes) -> object:
         """Parse metadata, even if another dialect wrote it for this source."""
@@ -186,18 +191,30 @@ def _line_of(error: BaseException) -> str:
     return f"{'/'.join(Path(frame.filename).parts[-2:])}:{frame.lineno}"
 
 
-def _check_changes(changes: Sequence[Change]) -> None:
-    """Check what the types alone do not ensure: each image maps column names to canonical scalars.
+def _checked_change(change: object) -> Change:
+    """Return a copy of a change in which every field has its declared type.
 
     Raises:
-        MessageError: DIALECT_FAILED.
+        MessageError: DIALECT_FAILED, or LIMIT_EXCEEDED for a name.
     """
-    for change in changes:
-        if not isinstance(change, (RowChange, OtherChange)):
-            raise _failed(f"a change is a {type(change).__name__}")
-        images = (change.before, change.after) if isinstance(change, RowChange) else (change.after,)
-        for image in images:
-            _check_image(image)
+    if isinstance(change, RowChange):
+        _check_image(change.before)
+        _check_image(change.after)
+        return _copied(change, RowChange)
+    if isinstance(change, OtherChange):
+        _check_image(change.after)
+        return _copied(change, OtherChange)
+    raise _failed(f"a change is a {type(change).__name__}")
+
+
+def _copied(part: Struct, kind: type[S]) -> S:
+    """Return a copy of a part of an outcome. Structs do not check the types of their fields, but decoding does."""
+    try:
+        return msgspec.msgpack.decode(msgspec.msgpack.encode(part), type=kind)
+    except MessageError:
+        raise
+    except (msgspec.MsgspecError, TypeError, ValueError, OverflowError, RecursionError):
+        raise _failed(f"a field of {kind.__name__} does not have its declared type") from None
 
 
 def _check_image(image: Image | None) -> None:

@@ -57,7 +57,11 @@ PAIRS = '''
                 case "exit": raise SystemExit(3)
                 case "learned": return Learned("k", body["card"].encode())
                 case "announced": return Learned("k", b"{}", (body["card"],))
-                case "needs": return Needs("k")
+                case "time": return Changes([self.row(body, ts_commit_us=body["card"])])
+                case "surrogate": return Changes([self.row({"id": chr(0xd800)})])
+                case "table": return Changes([RowChange("c", body["card"], Writer(), after=body)])
+                case "needs": return Needs([body["card"]])
+                case "learns": return Learned("k", [body["card"]])
 
         def learn(self, key, document):
             return json.loads(document)
