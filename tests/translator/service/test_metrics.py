@@ -91,7 +91,19 @@ def test_no_place_is_a_label() -> None:
     metrics.account(account)
     families = text_string_to_metric_families(metrics.exposition().decode())
     labels = {label for family in families for sample in family.samples for label in sample.labels}
-    assert {"source", "topic", "partition", "table", "op", "code", "reason", "output", "version", "hash"} >= labels
+    assert {
+        "source",
+        "topic",
+        "partition",
+        "table",
+        "op",
+        "code",
+        "reason",
+        "output",
+        "version",
+        "plugins",
+        "hash",
+    } >= labels
 
 
 def test_the_newest_commit_of_a_table() -> None:
