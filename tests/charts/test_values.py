@@ -21,7 +21,7 @@ _REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("translator", {"config.sorces": []}, "additional properties 'sorces' not allowed"),
     (
         "translator",
-        {"config.sources": [{"name": "a", "dialect": "cannal", "topics": ["a"]}]},
+        {"config.sources": [{"name": "a", "dialect": "Canal", "topics": ["a"]}]},
         "at '/config/sources/0/dialect'",
     ),
     ("translator", {"config.delivery": "exactly-once"}, "at '/config/delivery'"),

@@ -103,8 +103,11 @@ class Source(Section):
             "Product that writes the messages: qlik, dts_avro, shareplex, canal, or the name of an installed dialect "
             "plug-in."
         ),
-        # For editors. The program's own error message suggests the closest name.
-        json_schema_extra={"examples": ["qlik", "dts_avro", "shareplex", "canal"]},
+        # For editors and the chart, which do not know the plug-ins. The program's own error suggests the closest name.
+        json_schema_extra={
+            "examples": ["qlik", "dts_avro", "shareplex", "canal"],
+            "pattern": "^[a-z][a-z0-9_]{0,39}$",
+        },
     )
     topics: tuple[TopicPattern, ...] = Field(
         min_length=1, description="Topic names, or patterns with * and ?. Patterns also match topics created later."
