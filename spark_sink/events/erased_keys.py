@@ -14,6 +14,7 @@ from msgspec import Struct
 from cdc_core.table_id import TableId
 from spark_sink.events.arrow_values import image_value
 from spark_sink.events.envelope_fields import image_columns
+from spark_sink.events.event_columns import earliest
 from spark_sink.events.grouping import typed_key_texts
 from spark_sink.events.quarantine import Rejected
 from spark_sink.events.row_keys import removal
@@ -69,13 +70,18 @@ def without_erased(events: Sequence[Event], erased: ErasedKeys, shape: TableShap
     """
     for key, positions in erased.items():
         keyed = key.within(shape)
-        if keyed is not None:
+        # Later events, which are almost all, cost no more than this comparison.
+        if keyed is not None and any(pos <= _limit(positions, scope, shape) for scope, pos in earliest(events).items()):
             events = _without(events, key.digest, positions, keyed)
     return events
 
 
+def _limit(positions: Mapping[str, str], scope: str, shape: TableShape) -> str:
+    return positions.get(topic_scope(scope) if SOURCE in shape.types else scope, "")
+
+
 def _without(events: Sequence[Event], digest: str, positions: Mapping[str, str], shape: TableShape) -> Sequence[Event]:
-    appends, is_shared = shape.mode is Mode.CHANGELOG, SOURCE in shape.types
+    appends = shape.mode is Mode.CHANGELOG
     texts = [_key_in_images(event, shape.key_sent_as) if appends else event.key for event in events]
     moved = (event.key_old for event in events if event.key_old is not None)
     erased = {text for text, one in digests_of({*texts, *moved}, shape).items() if one == digest}
@@ -83,8 +89,7 @@ def _without(events: Sequence[Event], digest: str, positions: Mapping[str, str],
         return events
     kept: list[Event] = []
     for event, text in zip(events, texts, strict=True):
-        limit = positions.get(topic_scope(event.scope) if is_shared else event.scope, "")
-        is_early = event.pos <= limit and event.op not in APART
+        is_early = event.pos <= _limit(positions, event.scope, shape) and event.op not in APART
         key, old = is_early and text in erased, is_early and event.key_old in erased
         if not key and not old:
             kept.append(event)
