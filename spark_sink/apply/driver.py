@@ -191,7 +191,7 @@ class Applier(Generic[Records]):
         catalog, spelled = self._schemas.refresh(), dict(self._spelled)
         seen = dict(self._control.batches.last_seen())
         parts = (self._tables, self.pattern, catalog, self._app, batch, self.rules)
-        return Task(*parts, spelled=spelled, last_seen=seen, erased=self._control.erased.keys())
+        return Task(*parts, spelled=spelled, last_seen=seen, erased=self._control.erased_keys())
 
     def _park_all(self, batch: int, reports: Sequence[TableReport]) -> None:
         """Park all tables affected by a statement on a whole database or source.

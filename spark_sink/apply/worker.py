@@ -236,7 +236,7 @@ class Task:
             outcome, done = rejects.reject_all(incoming)
             return Applied(outcome, name, counters + done, choice)
         if erased := self.erased.get(place.name):
-            segments = [without_erased(segment, erased, table.shape) for segment in segments]
+            segments = [without_erased(segment, records, erased, table.shape) for segment in segments]
             left = not_of_erased(incoming.rejected, records, erased, table.shape)
             incoming = replace(incoming, rejected=left)
         commits = Commits(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -108,7 +108,7 @@ def verify(
 
 
 def _against_topic(loaded: settings.Settings, tables: FormatTables, table: str, cut: Mapping[str, Any]) -> Verified:
-    from spark_sink.control_tables.erased import ErasedTable
+    from spark_sink.control_tables.batches import ControlTables
     from spark_sink.operations.verify import ExpectedRows, after_batch, compare
 
     mirror = after_batch(tables, table, cut["tables"][table], f"{loaded.pipeline}/{cut['checkpoint']}")
@@ -121,9 +121,9 @@ def _against_topic(loaded: settings.Settings, tables: FormatTables, table: str, 
         raise ConfigError(f"{table} is shared by several source tables (tables.shared), so it cannot be compared")
     ends = {int(one): offset for one, offset in cut["parked"].get(table, cut)["offsets"].items()}
     topic = _Topic(loaded)
-    erased = ErasedTable(loaded.tables.warehouse, loaded.pipeline).keys().get(table, {})
-    expected = ExpectedRows(mirror.shape, erased)
-    expected.add(topic.changes(source, ends))
+    control = ControlTables(loaded.tables.warehouse, loaded.pipeline, "", loaded.input.topic)
+    expected = ExpectedRows(mirror.shape, control.erased_keys().get(table, {}))
+    expected.add(topic.changes(source, ends, expected.without_erased))
     found = compare(mirror, expected, complete=topic.is_complete, cuts_times=loaded.tables.rules.truncated_times)
     found.unreadable = topic.unreadable
     return found
@@ -173,17 +173,22 @@ class _Topic:
         self.is_complete = self._begins == wanted
         self.unreadable = 0
 
-    def changes(self, source: TableId, ends: Mapping[int, int]) -> Iterator[Change]:
-        """Yield a source table's changes."""
+    def changes(
+        self, source: TableId, ends: Mapping[int, int], kept: Callable[[Change, int, int], Change | None]
+    ) -> Iterator[Change]:
+        """Yield a source table's changes. `kept` returns what counts of a change, given its partition and offset."""
         from cdc_core.reader import ReadError, decode
         from spark_sink.events.topic_records import read_range
         from spark_sink.operations.verify import change_of
 
-        for value in read_range(self._options, self._name, self._begins, ends):
+        for partition, offset, value in read_range(self._options, self._name, self._begins, ends):
             try:
                 event = decode(value)
-                if (event.source, event.db, event.schema, event.table) == source:
-                    yield change_of(event)
+                if (event.source, event.db, event.schema, event.table) != source:
+                    continue
+                change = kept(change_of(event), partition, offset)
+                if change is not None:
+                    yield change
             except (ReadError, ValueError):
                 self.unreadable += 1
 

@@ -10,12 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_sink.control_tables.cut import ManifestRow
-from spark_sink.control_tables.erased import ErasedTable
+from spark_sink.control_tables.erased import ErasedTable, Topic
 from spark_sink.control_tables.maintenance import MaintenanceTable
 from spark_sink.control_tables.requests import RequestTable
 from spark_sink.control_tables.verified import VerifiedTable
 from spark_sink.errors import FatalError, Reason
 from spark_sink.events import parking
+from spark_sink.events.erased_keys import ErasedKeys
 from spark_sink.events.offset_span import merge_spans
 from spark_sink.events.parking import Cause, Parking
 from spark_sink.schema.table_naming import RESERVED
@@ -127,13 +128,9 @@ class BatchTable(ControlTable):
                 reached[partition] = max(offset, reached.get(partition, 0))
         return reached
 
-    def positions(self) -> Mapping[str, str]:
-        """Return the greatest position that this pipeline has read in each scope."""
-        found: dict[str, str] = {}
-        for positions in self.read(["positions"]).column("positions").to_pylist():
-            for scope, position in positions:
-                found[scope] = max(position, found.get(scope, ""))
-        return found
+    def topic(self) -> Topic:
+        """Return the topic that the pipeline reads."""
+        return Topic(self._topic, self.topic_id())
 
     def span(self, batch: int) -> Mapping[int, tuple[int, int]]:
         """Return, for each partition, the offset of a batch's first record and the offset after its last record. The
@@ -232,6 +229,10 @@ class ControlTables:
         self._held: dict[str, Cause] | None = None
         self._ended: int | None = None
         self._turn = 0
+
+    def erased_keys(self) -> Mapping[str, ErasedKeys]:
+        """Return the erased keys of each table."""
+        return self.erased.keys(self.batches.topic())
 
     def create(self) -> None:
         """Create the missing tables."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import msgspec
 import pyarrow as pa
@@ -20,10 +21,19 @@ ARROW = pa.schema(
         pa.field("target", pa.string()),
         pa.field("columns", pa.list_(pa.string())),
         pa.field("digest", pa.string()),
-        pa.field("positions", pa.map_(pa.string(), pa.string())),
+        pa.field("topic", pa.string()),
+        pa.field("topic_id", pa.string()),
+        pa.field("offsets", pa.map_(pa.int32(), pa.int64())),
         pa.field("at", pa.timestamp("us", "UTC")),
     ]
 )
+
+
+class Topic(NamedTuple):
+    """The canonical topic, and its id, because a topic that was created again has other events at the same offsets."""
+
+    topic: str
+    topic_id: str | None
 
 
 class ErasedTable(ControlTable):
@@ -34,22 +44,22 @@ class ErasedTable(ControlTable):
         self._warehouse = warehouse
         self._keys: Mapping[str, ErasedKeys] | None = None
 
-    def add(self, target: str, key: RowKey, positions: Mapping[str, str]) -> None:
-        """Record that the events of a key are erased up to these positions."""
-        row = {"target": target, **msgspec.structs.asdict(key), "positions": sorted(positions.items())}
+    def add(self, target: str, key: RowKey, topic: Topic, offsets: Mapping[int, int]) -> None:
+        """Record that the events of a key are erased before these offsets of the canonical topic."""
+        row = {"target": target, **msgspec.structs.asdict(key), **topic._asdict(), "offsets": sorted(offsets.items())}
         self.append([{**row, "at": time.time_ns() // 1000}])
         self._keys = None
 
-    def keys(self) -> Mapping[str, ErasedKeys]:
-        """Return the erased keys of each table. Every pipeline respects them, so that a table stays erased even if
-        another pipeline writes it later.
-        """
+    def keys(self, topic: Topic) -> Mapping[str, ErasedKeys]:
+        """Return the erased keys of each table. Every pipeline that reads the topic respects them."""
         if self._keys is None:
-            found: dict[str, dict[RowKey, dict[str, str]]] = {}
-            for row in rows_of(self._warehouse, NAME, ["target", "columns", "digest", "positions"]):
+            found: dict[str, dict[RowKey, dict[int, int]]] = {}
+            for row in rows_of(self._warehouse, NAME, ["target", "columns", "digest", *Topic._fields, "offsets"]):
+                if (row["topic"], row["topic_id"]) != topic:
+                    continue
                 key = RowKey(tuple(row["columns"]), row["digest"])
-                limits = found.setdefault(row["target"], {}).setdefault(key, {})
-                for scope, position in row["positions"]:
-                    limits[scope] = max(position, limits.get(scope, ""))
+                ends = found.setdefault(row["target"], {}).setdefault(key, {})
+                for partition, offset in row["offsets"]:
+                    ends[partition] = max(offset, ends.get(partition, 0))
             self._keys = found
         return self._keys

@@ -14,11 +14,10 @@ from msgspec import Struct
 from cdc_core.table_id import TableId
 from spark_sink.events.arrow_values import image_value
 from spark_sink.events.envelope_fields import image_columns
-from spark_sink.events.event_columns import earliest
 from spark_sink.events.grouping import typed_key_texts
 from spark_sink.events.quarantine import Rejected
 from spark_sink.events.row_keys import removal
-from spark_sink.events.shared_tables import topic_scope, with_source
+from spark_sink.events.shared_tables import with_source
 from spark_sink.model.event import APART, Event, Key
 from spark_sink.schema.evolution import TableShape
 from spark_sink.schema.table_spec import SOURCE, Mode
@@ -35,8 +34,10 @@ class RowKey(Struct, frozen=True):
         return msgspec.structs.replace(shape, key=self.columns) if shape.types.keys() >= {*self.columns} else None
 
 
-ErasedKeys = Mapping[RowKey, Mapping[str, str]]
-"""For each erased key of a table, the position in every scope up to which the events of the row are erased."""
+ErasedKeys = Mapping[RowKey, Mapping[int, int]]
+"""For each erased key of a table, the offset in every partition of the canonical topic from which on the row's events
+count again.
+"""
 
 
 def digest_of(key: Key) -> str:
@@ -62,35 +63,63 @@ def key_texts(event: Mapping[str, Any], table: TableId, shape: TableShape) -> se
     return {with_source(text, table) for text in found} if SOURCE in shape.types else found
 
 
-def without_erased(events: Sequence[Event], erased: ErasedKeys, shape: TableShape) -> Sequence[Event]:
+def without_erased(
+    events: Sequence[Event], records: pa.Table, erased: ErasedKeys, shape: TableShape
+) -> Sequence[Event]:
     """Return the events as if the erased rows had never had any.
 
     If another row takes an erased key, or an erased row takes another key, a mirror or a history keeps the other row's
     part of the event. A changelog loses the whole event, because all of its parts contain the key.
     """
-    for key, positions in erased.items():
-        keyed = key.within(shape)
-        # Later events, which are almost all, cost no more than this comparison.
-        if keyed is not None and any(pos <= _limit(positions, scope, shape) for scope, pos in earliest(events).items()):
-            events = _without(events, key.digest, positions, keyed)
+    for columns in dict.fromkeys(key.columns for key in erased):
+        if shape.types.keys() >= {*columns}:
+            of = {key.digest: offsets for key, offsets in erased.items() if key.columns == columns}
+            places = _early(records, of.values())
+            if places:
+                events = _without(events, of, places, msgspec.structs.replace(shape, key=columns))
     return events
 
 
-def _limit(positions: Mapping[str, str], scope: str, shape: TableShape) -> str:
-    return positions.get(topic_scope(scope) if SOURCE in shape.types else scope, "")
+def _early(records: pa.Table, ends: Iterable[Mapping[int, int]]) -> Mapping[int, tuple[int, int]]:
+    """Return the partition and the offset of the records before any of these ends, by index. There are only some if
+    records are read again.
+    """
+    last: dict[int, int] = {}
+    for end in ends:
+        last |= {partition: max(offset, last.get(partition, 0)) for partition, offset in end.items()}
+    offsets = records.select(["partition", "offset"])
+    least = offsets.group_by("partition", use_threads=False).aggregate([("offset", "min")]).to_pylist()
+    if all(row["offset_min"] >= last.get(row["partition"], 0) for row in least):
+        return {}
+    places = zip(*(column.to_pylist() for column in offsets.columns), strict=True)
+    return {index: (one, offset) for index, (one, offset) in enumerate(places) if offset < last.get(one, 0)}
 
 
-def _without(events: Sequence[Event], digest: str, positions: Mapping[str, str], shape: TableShape) -> Sequence[Event]:
+def _without(
+    events: Sequence[Event],
+    erased: Mapping[str, Mapping[int, int]],
+    places: Mapping[int, tuple[int, int]],
+    shape: TableShape,
+) -> Sequence[Event]:
     appends = shape.mode is Mode.CHANGELOG
-    texts = [_key_in_images(event, shape.key_sent_as) if appends else event.key for event in events]
-    moved = (event.key_old for event in events if event.key_old is not None)
-    erased = {text for text, one in digests_of({*texts, *moved}, shape).items() if one == digest}
-    if not erased:
+    texts = {
+        event.index: _key_in_images(event, shape.key_sent_as) if appends else event.key
+        for event in events
+        if event.index in places and event.op not in APART
+    }
+    moved = (event.key_old for event in events if event.index in texts and event.key_old is not None)
+    digests = digests_of({*texts.values(), *moved}, shape)
+
+    def is_erased(event: Event, text: str | None) -> bool:
+        partition, offset = places[event.index]
+        return offset < erased.get(digests.get(text or "", ""), {}).get(partition, 0)
+
+    if erased.keys().isdisjoint(digests.values()):
         return events
     kept: list[Event] = []
-    for event, text in zip(events, texts, strict=True):
-        is_early = event.pos <= _limit(positions, event.scope, shape) and event.op not in APART
-        key, old = is_early and text in erased, is_early and event.key_old in erased
+    for event in events:
+        text = texts.get(event.index)
+        key, old = (text is not None and is_erased(event, one) for one in (text, event.key_old))
         if not key and not old:
             kept.append(event)
         elif not appends and event.key_old is not None and key is not old:
@@ -116,9 +145,8 @@ def not_of_erased(
         (row,) = records.slice(one.event, 1).select([*TableId._fields, *_NAMED]).to_pylist()
         source = TableId(*(row[name] for name in TableId._fields))
         if not any(
-            (row["pos"] or "") <= positions.get(row["pos_scope"], "")
-            and is_of(key, {**row, "before": None}, source, shape)
-            for key, positions in erased.items()
+            row["offset"] < offsets.get(row["partition"], 0) and is_of(key, {**row, "before": None}, source, shape)
+            for key, offsets in erased.items()
         ):
             kept.append(one)
     return kept
@@ -132,5 +160,5 @@ def is_of(key: RowKey, event: Mapping[str, Any], source: TableId, shape: TableSh
     return key.digest in digests_of(key_texts(event, source, keyed), keyed).values()
 
 
-# The columns that show which row a record changes, and when.
-_NAMED = ("key", "key_old", "after", "pos_scope", "pos")
+# The columns that show which row a record changes, and where the record is.
+_NAMED = ("key", "key_old", "after", "partition", "offset")

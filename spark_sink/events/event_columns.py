@@ -107,17 +107,6 @@ def latest(events: Sequence[Event]) -> dict[str, Latest]:
     return {scope: Latest(event.pos, event.transaction) for scope, event in reached.items()}
 
 
-def earliest(events: Sequence[Event]) -> dict[str, str]:
-    """Return the smallest position in each scope."""
-    if isinstance(events, EventColumns):
-        found = events.columns.select(["scope", "pos"]).group_by("scope", use_threads=False).aggregate([("pos", "min")])
-        return {row["scope"]: row["pos_min"] for row in found.to_pylist()}
-    first: dict[str, str] = {}
-    for event in events:
-        first[event.scope] = min(event.pos, first.get(event.scope, event.pos))
-    return first
-
-
 def without_schema(events: Sequence[Event]) -> Sequence[Event]:
     """Return the events that have an image but no schema."""
     if isinstance(events, EventColumns):

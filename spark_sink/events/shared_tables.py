@@ -90,11 +90,6 @@ def with_source(key: str, table: TableId) -> str:
     return msgspec.json.encode({SOURCE: str(table), **columns}).decode()
 
 
-def topic_scope(scope: str) -> str:
-    """Return the scope that the events have in the topic for a scope in a shared table."""
-    return scope.partition(_OF)[0]
-
-
 def of_one_table(scope: str, other: str) -> bool:
     """Return whether two scopes in a shared table belong to the same source table."""
     return scope.partition(_OF)[2] == other.partition(_OF)[2]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
+from typing import NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
@@ -12,10 +13,19 @@ from spark_sink.errors import FatalError
 _PATIENCE_SECONDS = 60.0
 
 
+class TopicRecord(NamedTuple):
+    """A record of the canonical topic."""
+
+    partition: int
+    offset: int
+    value: bytes
+
+
 def read_range(
     client_options: Mapping[str, str], topic: str, begin: Mapping[int, int], end: Mapping[int, int]
-) -> Generator[bytes]:
-    """Yield the record values in each partition from `begin` up to but excluding `end`, one partition after another.
+) -> Generator[TopicRecord]:
+    """Yield the records with a value in each partition from `begin` up to but excluding `end`, one partition after
+    another.
 
     Raises:
         FatalError: the brokers do not answer, or records in the range have been deleted.
@@ -37,7 +47,7 @@ def read_range(
                 yield from _until(consumer, topic, partition, end[partition])
 
 
-def _until(consumer: Consumer, topic: str, partition: int, end: int) -> Iterator[bytes]:
+def _until(consumer: Consumer, topic: str, partition: int, end: int) -> Iterator[TopicRecord]:
     while True:
         message = consumer.poll(_PATIENCE_SECONDS)
         if message is None:
@@ -50,6 +60,6 @@ def _until(consumer: Consumer, topic: str, partition: int, end: int) -> Iterator
                 continue  # an error that concerns the unused group
             raise FatalError(f"cannot read partition {partition} of {topic}: {error.str()}")
         if offset < end and value is not None:
-            yield value
+            yield TopicRecord(partition, offset, value)
         if offset >= end - 1:
             return

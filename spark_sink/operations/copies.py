@@ -47,7 +47,8 @@ class Copies:
         self._check_name(target, options.table, owner)
         task, size = self._slices.task(options.table, self._control.parked.pipeline, built, len(options.ends))
         rules = as_table(task.rules, options.table, target)
-        erased = {target: {**task.erased.get(options.table, {}), **task.erased.get(target, {})}}
+        self._inherit(target, options.table)
+        erased = self._control.erased_keys()
         task = replace(task, into=target, owner=owner, without=options.without, rules=rules, erased=erased)
         done = self._slices.apply_next(task, options.ends, size)
         if done.refused is not None:
@@ -62,6 +63,14 @@ class Copies:
             raise FatalError(f"the topic contains no such events for {options.table}, so {target} was not written")
         late = missing_beginning(target, self._slices.begins())
         return RequestAnswer(f"{read} events read from the topic{late}{unaccounted(statements)}")
+
+    def _inherit(self, target: str, name: str) -> None:
+        """Record that the rows erased from the table are also erased from the copy, which can become a live table."""
+        erased, topic = self._control.erased_keys(), self._control.batches.topic()
+        for key, offsets in erased.get(name, {}).items():
+            known = erased.get(target, {}).get(key, {})
+            if any(offset > known.get(partition, 0) for partition, offset in offsets.items()):
+                self._control.erased.add(target, key, topic, offsets)
 
     def _owner(self, name: str) -> TableId:
         table = self._tables.open(name)
@@ -86,6 +95,8 @@ class Copies:
                 raise FatalError(f"{target} would be stored in the folder of the table {outer}; choose another name")
         taken = self._tables.spelled(target)
         if taken is None:
+            if self._tables.contains_others(target):
+                raise FatalError(f"the folder of {target} contains other tables; choose another name")
             return
         found = self._tables.open(taken) if taken == target else None
         if found is None or not found.shape.is_copy or found.shape.table != owner:

@@ -1,14 +1,14 @@
 """Erase a row: from its table, from the deleted rows next to it, from earlier versions, and from stored events.
 
-First, the digest of the row's key is recorded with the positions that the sink has read. From then on, no event up to
-these positions changes the row, so neither a repeated batch nor a rebuild brings it back. An interrupted command can be
-repeated.
+First, the digest of the row's key is recorded with the offsets that the sink has reached in the canonical topic. From
+then on, no event before these offsets changes the row, so neither a repeated batch nor a rebuild brings it back. An
+interrupted command can be repeated.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 from deltalake import DeltaTable
@@ -81,35 +81,59 @@ class Erase:
         key, table = msgspec.json.decode(argument or "", type=RowKey), self._tables.open(target)
         if table is None:
             raise FatalError(f"table {target!r} does not exist")
-        self._control.erased.add(target, key, self._control.batches.positions())
+        batches = self._control.batches
+        self._control.erased.add(target, key, batches.topic(), batches.reached())
         rows = self._files.erase(target, key, _without_taken_key(table, key))
         if isinstance(table, MirrorReader):
             rows += table.deleted_rows.erase(lambda one: key.digest == digest_of(one))
-        events = sum(self._erase_events(name, target, table.shape, key) for name in (parking.NAME, quarantine.NAME))
+        found = [self._erase_events(name, target, table.shape, key) for name in (parking.NAME, quarantine.NAME)]
+        events, unreadable = (sum(counts) for counts in zip(*found, strict=True))
         files = sum(self._files.purge(name) for name in (target, parking.NAME, quarantine.NAME))
         changed = self._tables.open(target)
         if changed is not None:
             report = TableReport(target, target, 0, Done(), TableCounters(), version=changed.version)
-            self._control.batches.write(None, [report])
+            batches.write(None, [report])
         self._control.changed()
+        known = f". Records in quarantine that cannot be read, and may have the row: {unreadable}" if unreadable else ""
         return RequestAnswer(
-            f"{rows} rows and {events} stored events erased, with all earlier versions of the table ({files} files). "
-            "Kafka topics, backups and copies of the table still have the row"
+            f"rows erased: {rows}; stored events erased: {events}; files of earlier versions deleted: {files}. Kafka "
+            f"topics, backups and copies of the table still have the row{known}"
         )
 
-    def _erase_events(self, name: str, target: str, shape: TableShape, key: RowKey) -> int:
-        """Delete parked or quarantined events that change the row, and return how many there were."""
-        places = set()
+    def _erase_events(self, name: str, target: str, shape: TableShape, key: RowKey) -> tuple[int, int]:
+        """Delete parked or quarantined events that change the row. Return their number, and the number of unreadable
+        records.
+        """
+        places, unreadable = [], 0
         for row in rows_of(self._warehouse, name, list(quarantine.COLUMNS)):
             source, event = TableId(*(row[one] for one in TableId._fields)), quarantine.event_in(row["value"])
-            if source.table is None or event is None or target != self._pattern.target(source):
+            if event is None:
+                unreadable += row["value"] is not None
                 continue
-            if is_of(key, event, source, shape):
-                places.add((row["kafka_partition"], row["kafka_offset"], source.table))
-        for partition, offset, named in places:
-            where = f"kafka_partition = {partition} AND kafka_offset = {offset} AND `table` = {literal(named)}"
-            DeltaTable(location(self._warehouse, name)).delete(where)
-        return len(places)
+            is_ours = source.table is not None and target == self._pattern.target(source)
+            if is_ours and is_of(key, event, source, shape):
+                places.append({one: row[one] for one in _PLACE})
+        for first in range(0, len(places), _EVENTS_AT_ONCE):
+            DeltaTable(location(self._warehouse, name)).delete(
+                " OR ".join(f"({_equal(place)})" for place in places[first : first + _EVENTS_AT_ONCE])
+            )
+        return len(places), unreadable
+
+
+# The columns that identify a stored event, among those of all topics and pipelines.
+_PLACE = ("kafka_partition", "kafka_offset", "event_id", *TableId._fields)
+
+# The number of events that one commit deletes.
+_EVENTS_AT_ONCE = 200
+
+
+def _equal(place: Mapping[str, Any]) -> str:
+    """Return the condition for a stored event in deltalake's SQL."""
+    tests = (
+        f"`{name}` IS NULL" if value is None else f"`{name}` = {literal(value) if isinstance(value, str) else value}"
+        for name, value in place.items()
+    )
+    return " AND ".join(tests)
 
 
 def _without_taken_key(table: OpenTable, key: RowKey) -> Mapping[str, str]:

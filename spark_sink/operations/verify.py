@@ -110,7 +110,7 @@ class ExpectedRows:
 
     Args:
         shape: the table's shape. A row has the same key as in the table.
-        erased: the table's erased keys. An erased row has no changes up to the positions at which it was erased.
+        erased: the table's erased keys.
     """
 
     def __init__(self, shape: TableShape, erased: ErasedKeys = MappingProxyType({})) -> None:
@@ -118,7 +118,7 @@ class ExpectedRows:
         self.statements = 0
         self.rejected = 0
         self._shape = shape
-        self._erased = {key.digest: positions for key, positions in erased.items()}
+        self._erased = {key.digest: offsets for key, offsets in erased.items() if key.columns == shape.key}
         self._store = DictStore()
         self._scopes: set[str] = set()
         self._orders_matter = False
@@ -170,12 +170,33 @@ class ExpectedRows:
                 f"the changes identify rows by {sent}, but the table by {stored} (tables.keys), so its rows cannot be "
                 "compared"
             )
-        rows = {key: row for key in keys if (row := self._store.load(self.source, key)) is not None}
-        return {key: row for key, row in rows.items() if not self._is_erased(key, row)} if self._erased else rows
+        return {key: row for key in keys if (row := self._store.load(self.source, key)) is not None}
 
-    def _is_erased(self, key: Key, row: KeptRow) -> bool:
-        limits = self._erased.get(digest_of(key), {})
-        return all(pos <= limits.get(scope, "") for scope, pos in row.progress.positions.items())
+    def without_erased(self, change: Change, partition: int, offset: int) -> Change | None:
+        """Return a change, or the part of it that does not concern an erased row, as in the table. None for no part.
+
+        Args:
+            partition, offset: the position of the change's record in the canonical topic.
+        """
+        if not self._erased:
+            return change
+        key, old = (self._is_erased(sent, partition, offset) for sent in (change.key, change.key_old))
+        if not key and not old:
+            return change
+        if change.key_old is None or (key and old):
+            return None
+        if old:
+            return msgspec.structs.replace(change, key_old=None)
+        event = msgspec.structs.replace(change.event, op="d", after=None)
+        return msgspec.structs.replace(change, event=event, key=change.key_old, key_old=None, after=None)
+
+    def _is_erased(self, sent: Mapping[str, Any] | None, partition: int, offset: int) -> bool:
+        try:
+            key = self._key(sent)
+        except ValueError:
+            return False
+        ends = self._erased.get(digest_of(tuple(key.values())), {}) if key is not None else {}
+        return offset < ends.get(partition, 0)
 
     def is_disputed(self, row: KeptRow | None) -> bool:
         """Return whether a row depends on the order in which the sink received the changes of several scopes."""

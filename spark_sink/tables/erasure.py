@@ -14,9 +14,6 @@ from spark_sink.schema.evolution import TableShape
 from spark_sink.schema.table_spec import Mode
 from spark_sink.tables.meta_columns import KEY_OLD
 
-UNFINISHED_SECONDS = 3600.0
-"""For this time, a file that no version lists is kept, because its writer may not have committed it yet."""
-
 _KEYS = "cdc_erased_keys"
 
 

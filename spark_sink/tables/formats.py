@@ -25,6 +25,7 @@ from spark_sink.tables.deleted_rows import has_files
 from spark_sink.tables.delta.ddl import DeltaDdl
 from spark_sink.tables.delta.maintenance import DeltaMaintenance
 from spark_sink.tables.delta.tables import DeltaTables
+from spark_sink.tables.locations import is_present
 from spark_sink.tables.maintenance import Compacted, MaintenanceError, TableFiles, TableMaintenance
 from spark_sink.tables.mirror_reader import MirrorReader
 from spark_sink.tables.protocols import ChangelogTable, HistoryTable, MirrorTable, TableCreation, TableDdl
@@ -81,6 +82,10 @@ class FormatTables:
     def spelled(self, name: str) -> str | None:
         """Return the name of the existing table with this name, in any format and ignoring case, or None."""
         return next((found for one in self._possible() if (found := self._of(one).spelled(name)) is not None), None)
+
+    def contains_others(self, name: str) -> bool:
+        """Return whether the folder for a new table exists, which then contains other tables."""
+        return is_present(self.warehouse, name)
 
     def format(self, name: str) -> Format:
         """Return a table's current or future format."""
@@ -300,7 +305,7 @@ class FormatErasure:
             from spark_sink.tables.delta.erasure import purge_own
 
             return purge_own(self._tables.warehouse, name)
-        return self._of(name).purge(name)
+        return self._of(name).purge(name) + self._tables.staging.discard_unfinished(name)
 
     def _of(self, name: str) -> TableErasure:
         from spark_sink.tables.delta.erasure import DeltaErasure

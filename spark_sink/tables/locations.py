@@ -14,6 +14,12 @@ def location(warehouse: str, name: str) -> str:
     return f"{warehouse.rstrip('/')}/{name.replace('.', '/')}"
 
 
+def is_present(warehouse: str, name: str) -> bool:
+    """Return whether a table's folder exists."""
+    folder = fs.PyFileSystem(DeltaStorageHandler(warehouse)).get_file_info(name.replace(".", "/"))
+    return bool(folder.type == fs.FileType.Directory)
+
+
 def spelled(warehouse: str, name: str, is_table: Callable[[str], bool]) -> str | None:
     """Return the table's actual name, ignoring case, or None.
 

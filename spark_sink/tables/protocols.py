@@ -174,6 +174,9 @@ class Tables(Protocol):
             Refused: the table has features that cannot be written.
         """
 
+    def contains_others(self, name: str) -> bool:
+        """Return whether the folder for a new table exists, which then contains other tables."""
+
     def spelled(self, name: str) -> str | None:
         """Return the name of the existing table with this name, in any format and ignoring case, or None."""
 

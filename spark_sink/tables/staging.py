@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,9 @@ from spark_sink.tables.meta_columns import (
 from spark_sink.tables.mirror_reader import MirrorReader
 from spark_sink.tables.reach import Bounds, Reach, Values, bounds_of, reach_of
 from spark_sink.tables.spark_operations import GONE, WRITTEN, Clear, Merge, Order, RaiseFloors, RemoveDeleted, Retire
+
+UNFINISHED_SECONDS = 3600.0
+"""For this time, a file that nothing refers to is kept, because its writer may not have committed it yet."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,17 @@ class Staging:
             warehouse = fs.PyFileSystem(DeltaStorageHandler(self.warehouse))
             fs.copy_files(str(written), f"{self.folder}/{path}", destination_filesystem=warehouse)
         return path
+
+    def discard_unfinished(self, table: str) -> int:
+        """Delete the files that any sink staged for a table and never committed. Return the number of files."""
+        warehouse = fs.PyFileSystem(DeltaStorageHandler(self.warehouse))
+        limit, deleted = time.time() - UNFINISHED_SECONDS, 0
+        for folder in warehouse.get_file_info(fs.FileSelector(f"{RESERVED}/staging", allow_not_found=True)):
+            for info in warehouse.get_file_info(fs.FileSelector(f"{folder.path}/{table}", allow_not_found=True)):
+                if info.mtime.timestamp() < limit:
+                    warehouse.delete_file(info.path)
+                    deleted += 1
+        return deleted
 
 
 class OrderingMirror(MirrorReader):

@@ -6,7 +6,6 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from typing import Any
 from urllib.parse import unquote
 
@@ -20,18 +19,22 @@ from pyspark.sql import SparkSession
 from spark_sink.errors import FatalError
 from spark_sink.events.erased_keys import RowKey
 from spark_sink.schema.evolution import TableShape
-from spark_sink.tables.delta.open_table import REMEMBERED, REMEMBERED_PROPERTY, keep_properties
+from spark_sink.tables.delta.open_table import REMEMBERED, REMEMBERED_PROPERTY
 from spark_sink.tables.delta.spark_ddl import quoted
 from spark_sink.tables.delta.tables import features_of
-from spark_sink.tables.erasure import UNFINISHED_SECONDS, delete_rows
+from spark_sink.tables.erasure import delete_rows
 from spark_sink.tables.locations import location
 from spark_sink.tables.spark_sql import listed
+from spark_sink.tables.staging import UNFINISHED_SECONDS
 
 _LOG = "_delta_log"
 
 # The names of the log's files for a version:
 # https://github.com/delta-io/delta/blob/master/PROTOCOL.md#delta-log-entries
 _OF_VERSION = re.compile(r"(\d{20})\.(.+)")
+
+# The actions for files.
+_ACTIONS = ("add", "remove", "cdc")
 
 _FORGET = {REMEMBERED_PROPERTY: "interval 0 seconds"}
 
@@ -59,33 +62,38 @@ class DeltaErasure:
 
         java: Any = self._spark._jvm
         log = java.org.apache.spark.sql.delta.DeltaLog.forTable(self._spark._jsparkSession, path)
-        return _purge(path, partial(self._set, path), log.checkpoint)
+        before = {**REMEMBERED, **DeltaTable(path).metadata().configuration}[REMEMBERED_PROPERTY]
+        # Otherwise, the checkpoint would list removed files, and the names of their partitions can contain values.
+        self._set(path, _FORGET)
+        try:
+            return _purge(path, log.checkpoint)
+        finally:
+            # An earlier attempt may have been interrupted here.
+            self._set(path, REMEMBERED if before == _FORGET[REMEMBERED_PROPERTY] else {REMEMBERED_PROPERTY: before})
 
     def _set(self, path: str, properties: Mapping[str, str]) -> None:
         self._spark.sql(f"ALTER TABLE {quoted(path)} SET TBLPROPERTIES ({listed(properties)})")
 
 
 def purge_own(warehouse: str, name: str) -> int:
-    """Purge one of the sink's own tables, through deltalake."""
+    """Purge one of the sink's own tables, through deltalake. Other pipelines write it at the same time."""
     path = location(warehouse, name)
-    table = DeltaTable(path)
-    return _purge(path, partial(keep_properties, table), table.create_checkpoint)
+    return _purge(path, DeltaTable(path).create_checkpoint)
 
 
-def _purge(path: str, set_properties: Callable[[Mapping[str, str]], None], checkpoint: Callable[[], None]) -> int:
+def _purge(path: str, checkpoint: Callable[[], object]) -> int:
     """Delete the files and the log entries that only earlier versions of a table need."""
     storage = fs.PyFileSystem(DeltaStorageHandler(path))
-    before = {**REMEMBERED, **DeltaTable(path).metadata().configuration}
-    # Otherwise, the checkpoint would list removed files, and the names of their partitions can contain values.
-    set_properties(_FORGET)
-    purged = _delete_files(DeltaTable(path), storage)
+    table = DeltaTable(path)
+    deleted = _delete_files(table, storage)
     checkpoint()
-    set_properties({REMEMBERED_PROPERTY: before[REMEMBERED_PROPERTY]})
-    saved = max(version for version, kind in _log(storage) if kind == "checkpoint.parquet")
+    saved = [version for version, kind in _log(storage) if kind.startswith("checkpoint.")]
+    if max(saved, default=-1) < table.version():
+        raise FatalError("its log got no checkpoint, so the log's earlier entries were not deleted")
     for version, kind in _log(storage):
-        if version < saved:
+        if version < table.version():
             storage.delete_file(f"{_LOG}/{version:020}.{kind}")
-    return purged
+    return deleted
 
 
 def _delete_files(table: DeltaTable, storage: fs.FileSystem) -> int:
@@ -93,7 +101,8 @@ def _delete_files(table: DeltaTable, storage: fs.FileSystem) -> int:
     in_use = set(pa.table(table.get_add_actions()).column("path").to_pylist())
     if not in_use <= present.keys():
         raise FatalError("its log names files outside of its folder, so its earlier versions were not deleted")
-    known = {unquote(action["path"]) for action in _file_actions(storage)}
+    # Another program may have committed other files since the table was opened.
+    known = {unquote(action["path"]) for action in _file_actions(storage, table.version())}
     limit = time.time() - UNFINISHED_SECONDS
     unneeded = [path for path, at in present.items() if path not in in_use and (path in known or at < limit)]
     for path in unneeded:
@@ -101,9 +110,11 @@ def _delete_files(table: DeltaTable, storage: fs.FileSystem) -> int:
     return len(unneeded)
 
 
-def _file_actions(storage: fs.FileSystem) -> Iterator[dict[str, Any]]:
-    """Return every action in the log that adds or removes a file."""
+def _file_actions(storage: fs.FileSystem, last: int) -> Iterator[dict[str, Any]]:
+    """Return every action in the log up to a version that adds or removes a file."""
     for version, kind in _log(storage):
+        if version > last:
+            continue
         with storage.open_input_file(f"{_LOG}/{version:020}.{kind}") as file:
             if kind == "json":
                 entries = map(json.loads, file.read().splitlines())
@@ -115,7 +126,7 @@ def _file_actions(storage: fs.FileSystem) -> Iterator[dict[str, Any]]:
             else:
                 continue
             for entry in entries:
-                yield from (entry[one] for one in ("add", "remove", "cdc") if entry.get(one))
+                yield from (entry[one] for one in _ACTIONS if entry.get(one))
 
 
 def _log(storage: fs.FileSystem) -> list[tuple[int, str]]:

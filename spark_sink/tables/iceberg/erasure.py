@@ -27,6 +27,9 @@ _FORGET = {"write.metadata.delete-after-commit.enabled": "true", "write.metadata
 
 _MANIFEST_SIZE = "commit.manifest.target-size-bytes"
 
+# The values that these properties had before, as JSON.
+_BEFORE = "cdc.before_erasing"
+
 
 class IcebergErasure:
     """Erases rows of the Iceberg tables in a catalog, through Spark."""
@@ -52,14 +55,18 @@ class IcebergErasure:
 
     def purge(self, name: str) -> int:
         changed = {**_FORGET, **self._manifest_size(name)}
-        before = {property: self._table(name).properties().get(property) for property in changed}
-        self._set(name, changed)
-        markers = json.dumps(markers_of(self._load(name).metadata))
-        # A manifest also lists the files that its commit removed, with bounds of their values.
-        self._actions.rewriteManifests(self._table(name)).snapshotProperty(MARKERS_PROPERTY, markers).execute()
-        deleted = IcebergMaintenance(self._catalog, self._traits, self._spark).purge(name)
-        self._set(name, before)
-        return deleted
+        present = self._load(name).properties
+        before = {property: present.get(property) for property in (*_FORGET, _MANIFEST_SIZE)}
+        # An earlier attempt may have been interrupted.
+        before = json.loads(present.get(_BEFORE, "null")) or before
+        self._set(name, {**changed, _BEFORE: json.dumps(before)})
+        try:
+            markers = json.dumps(markers_of(self._load(name).metadata))
+            # A manifest also lists the files that its commit removed, with bounds of their values.
+            self._actions.rewriteManifests(self._table(name)).snapshotProperty(MARKERS_PROPERTY, markers).execute()
+            return IcebergMaintenance(self._catalog, self._traits, self._spark).purge(name)
+        finally:
+            self._set(name, {**before, _BEFORE: None})
 
     def _manifest_size(self, name: str) -> dict[str, str]:
         """Return the property with which Iceberg also rewrites a single manifest, because it becomes two."""

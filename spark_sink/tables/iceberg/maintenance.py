@@ -19,7 +19,6 @@ from spark_sink.errors import FatalError
 from spark_sink.spark.failures import SPARK_ERRORS, cause
 from spark_sink.spark.foreign_errors import reason
 from spark_sink.spark.session import hadoop_folder, sibling
-from spark_sink.tables.erasure import UNFINISHED_SECONDS
 from spark_sink.tables.iceberg.catalog_traits import CatalogTraits
 from spark_sink.tables.iceberg.catalogs import TableCatalog
 from spark_sink.tables.iceberg.open_table import (
@@ -31,6 +30,7 @@ from spark_sink.tables.iceberg.open_table import (
 )
 from spark_sink.tables.iceberg.spark_catalog import java_table
 from spark_sink.tables.maintenance import Compacted, MaintenanceError, TableFiles, target_of
+from spark_sink.tables.staging import UNFINISHED_SECONDS
 from spark_sink.tables.table_properties import layout_from
 
 _DAY_MS = 86_400_000

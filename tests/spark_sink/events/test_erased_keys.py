@@ -6,19 +6,19 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
+import pyarrow as pa
 import pytest
 
-from cdc_core.position import position
 from cdc_core.table_id import TableId
 from spark_sink.events.erased_keys import RowKey, digest_of, digests_of, without_erased
 from spark_sink.model.event import Event
 from spark_sink.schema.evolution import TableColumn, TableShape
 from spark_sink.schema.table_spec import Mode
-from tests.spark_sink.changes import OTHER_SCOPE, SCOPE, change, folding, in_columns
+from tests.spark_sink.changes import change, folding, in_columns
 
 COLUMNS = (TableColumn("id", "int"), TableColumn("a", "string"))
 SHAPE = TableShape(TableId("shop", "sales", None, "orders"), COLUMNS, ("id",))
-ERASED = {RowKey(("id",), digest_of((7,))): {SCOPE: position(20, 0)}}
+ERASED = {RowKey(("id",), digest_of((7,))): {0: 20}}
 
 FORMS = pytest.mark.parametrize("form", [list, in_columns])
 KEYED = pytest.mark.parametrize("mode", [Mode.MIRROR, Mode.HISTORY])
@@ -28,17 +28,22 @@ def _event(op: str, id: int, pos: int, **more: Any) -> Event:
     return folding(change(op, {"id": id}, None if op == "d" else {"a": "x"}, pos=pos, **more), pos)
 
 
+def _records(partition: int = 0) -> pa.Table:
+    """Return records, whose offsets are their indexes."""
+    return pa.table({"partition": pa.array([partition] * 30, pa.int32()), "offset": pa.array(range(30), pa.int64())})
+
+
 def _left(events: Sequence[Event], mode: Mode, form: Callable[[Sequence[Event]], Sequence[Event]]) -> list[Event]:
     shape = msgspec.structs.replace(SHAPE, mode=mode, key=() if mode is Mode.CHANGELOG else ("id",))
-    return list(without_erased(form(events), ERASED, shape))
+    return list(without_erased(form(events), _records(), ERASED, shape))
 
 
 @FORMS
 @pytest.mark.parametrize("mode", Mode)
 def test_the_events_of_the_row(form: Callable[[Sequence[Event]], Sequence[Event]], mode: Mode) -> None:
-    """Later events, events in unknown scopes and events of other rows are kept."""
-    erased = [_event("c", 7, 1), _event("u", 7, 20), _event("d", 7, 20)]
-    kept = [_event("c", 8, 2), _event("c", 7, 21), _event("c", 7, 3, scope=OTHER_SCOPE)]
+    """Events of other rows and later events are kept, whatever their position at the source."""
+    erased = [_event("c", 7, 1), _event("u", 7, 18), _event("d", 7, 19)]
+    kept = [_event("c", 8, 2), _event("c", 7, 20), _event("u", 7, 21)]
     assert kept == _left([*erased, *kept], mode, form)
 
 
@@ -59,9 +64,10 @@ def test_a_changelog_loses_both_parts(form: Callable[[Sequence[Event]], Sequence
 
 
 @FORMS
-def test_later_events_are_not_examined(form: Callable[[Sequence[Event]], Sequence[Event]]) -> None:
-    events = form([_event("c", 7, 21), _event("d", 7, 22)])
-    assert events is without_erased(events, ERASED, SHAPE)
+def test_other_records_are_not_examined(form: Callable[[Sequence[Event]], Sequence[Event]]) -> None:
+    events = form([_event("c", 7, 1)])
+    assert events is without_erased(events, _records(partition=1), ERASED, SHAPE)
+    assert events is without_erased(events, _records().slice(20), ERASED, SHAPE)
 
 
 @pytest.mark.parametrize("wider", ["bigint", "decimal(10,0)", "decimal(20,4)", "string"])

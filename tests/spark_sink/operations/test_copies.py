@@ -136,7 +136,8 @@ def test_names_that_are_taken(lake_of_format: Lake, monkeypatch: pytest.MonkeyPa
     assert "is not an earlier copy of" in str(copy(lake).error)
     assert "in the folder of the table restored.orders_monday" in str(copy(lake, into=f"{COPY}.old").error)
     assert "in the folder of the table shop_sales.orders" in str(copy(lake, into=f"{ORDERS}.old").error)
-    assert "would be stored in the same folder" in str(copy(lake, into="shop_sales").error)
+    for outer in ("shop_sales", "restored"):  # around tables of the sink, and around another copy
+        assert f"the folder of {outer} contains other tables" in str(copy(lake, into=outer).error)
     assert "cannot be the name of a copy" in str(copy(lake, into="_cdc.parked").error)
     assert "cannot be the name of a copy" in str(copy(lake, into="../orders").error)
     gone = options_for_copy(lake.control.batches, lake.topic_name, "shop_sales.gone", None, ())

@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import fastavro
 import msgspec
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
 from cdc_core.envelope import ChangeEvent
 from spark_sink.config.table_rules import TableRules
 from spark_sink.control_tables.erased import ErasedTable
 from spark_sink.control_tables.requests import Request, State
 from spark_sink.errors import ConfigError, FatalError
+from spark_sink.events import quarantine
 from spark_sink.operations.erase import parse_key
 from spark_sink.schema.layout import FileLayout
 from spark_sink.schema.table_spec import Format, Mode
+from spark_sink.spark.session import session_settings
 from spark_sink.tables.deleted_rows import DeletedRows
+from spark_sink.tables.delta import erasure
+from spark_sink.tables.delta.erasure import DeltaErasure
 from spark_sink.tables.formats import FormatErasure
+from spark_sink.tables.iceberg.erasure import IcebergErasure
+from spark_sink.tables.iceberg.open_table import MARKERS_PROPERTY
 from tests.spark_sink.changes import change, schema_of
 from tests.spark_sink.lake import Lake, MergingLake, Topic
 from tests.spark_sink.operations.rebuilt import copy
@@ -29,6 +38,7 @@ from tests.spark_sink.operations.test_verify import verified
 
 NAME = "shop_sales.orders"
 SCHEMA = schema_of({"id": "string", "n": "int32", "d": "date", "a": "string"})
+ITEM = schema_of({"id": "string", "n": "int32"}, table="items")
 
 KEY, VALUE = "c7nary-key", "c7nary-value"
 
@@ -61,6 +71,7 @@ BATCHES: Sequence[Sequence[ChangeEvent]] = [
 
 def _loaded(lake: Lake) -> Topic:
     lake.announce(SCHEMA)
+    lake.announce(ITEM)
     topic = Topic(lake)
     for number, events in enumerate(BATCHES):
         topic.apply(number, events)
@@ -169,6 +180,126 @@ def test_a_rebuild(merging_lake: MergingLake, mode: Mode) -> None:
     if mode is Mode.MIRROR:
         assert {"e": "x", "g": "g"} == {row["id"]: row["a"] for row in lake.rows()}
     assert [row["id"] for row in others] == [row["id"] for row in _others(lake)]
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_events_that_the_sink_had_not_read(merging_lake: MergingLake, mode: Mode) -> None:
+    """Other tables' events had been read up to later positions. An event of the row that arrives after the command
+    counts, whatever its position.
+    """
+    lake = merging_lake
+    _use(lake, Format.DELTA, {}, mode)
+    topic = _loaded(lake)
+    topic.apply(3, [change("c", {"id": "x"}, {"n": 1}, pos=100, table="items", schema=ITEM)])
+    assert State.DONE == _erase(lake).state
+    topic.apply(4, [_event("c", KEY, 50, "again")])
+    assert ["again"] == [row["a"] for row in lake.read().toArrow().to_pylist() if row["id"] == KEY]
+
+
+def test_a_copy_that_becomes_a_live_table(merging_lake: MergingLake) -> None:
+    lake = merging_lake
+    _use(lake, Format.DELTA, {}, Mode.MIRROR)
+    _loaded(lake)
+    assert State.DONE == _erase(lake).state
+    assert State.DONE == copy(lake, into="shop_sales.copy").state
+    lake.use(lake.rules, {"shop/sales//orders": "shop_sales.copy"})
+    done = lake.command("rebuild", "shop_sales.copy")
+    assert State.DONE == done.state, done.error
+    assert [] == _found(lake)
+    assert ["a", "e"] == [row["id"] for row in lake.rows("shop_sales.copy")]
+
+
+def test_events_of_others(merging_lake: MergingLake) -> None:
+    """Another table of this name, read from another topic, has an event in quarantine at the same offset."""
+    lake = merging_lake
+    _use(lake, Format.DELTA, {}, Mode.MIRROR)
+    topic = _loaded(lake)
+    topic.apply(3, [change("u", {"id": KEY}, {"n": "unfit", "a": VALUE}, pos=30, schema=SCHEMA)])
+    path = lake.path(quarantine.NAME)
+    (own,) = DeltaTable(path).to_pyarrow_table().to_pylist()
+    others = [{**own, "source": "other"}, {**own, "db": None}, {**own, "event_id": None}]
+    for other in others:
+        other["value"] = b"x"
+    write_deltalake(path, pa.Table.from_pylist(others, quarantine.ARROW), mode="append")
+    done = _erase(lake)
+    assert "stored events erased: 1; " in str(done.result)
+    assert "may have the row: 3" in str(done.result)
+    assert len(others) == DeltaTable(path).count()
+
+
+def test_a_commit_during_the_purge(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another pipeline adds to the quarantine after the purge has seen which files are in use."""
+    path, listing = lake.path(quarantine.NAME), erasure._files
+    rows = pa.Table.from_pylist([{"reason": "X"}], quarantine.ARROW)
+    write_deltalake(path, rows, mode="append")
+
+    def appending(storage: Any, folder: str) -> Any:
+        if not folder:
+            write_deltalake(path, rows, mode="append")
+        return listing(storage, folder)
+
+    monkeypatch.setattr(erasure, "_files", appending)
+    erasure.purge_own(str(lake.warehouse), quarantine.NAME)
+    assert 2 == DeltaTable(path).to_pyarrow_table().num_rows
+
+
+@pytest.mark.parametrize("format", Format)
+def test_a_purge_that_is_interrupted(
+    merging_lake: MergingLake, monkeypatch: pytest.MonkeyPatch, format: Format
+) -> None:
+    """The properties that the purge changes have their former values after the command has been repeated."""
+    lake = merging_lake
+    _use(lake, format, {}, Mode.MIRROR)
+    _loaded(lake)
+    before = _properties(lake)
+    with monkeypatch.context() as patch:
+        for kind in (DeltaErasure, IcebergErasure):
+            # As if the process ended before it could restore the properties.
+            setting = kind._set
+
+            def once(self: Any, *arguments: Any, setting: Any = setting) -> None:
+                if "interrupted" in vars(self):
+                    raise FatalError("killed")
+                self.interrupted = True
+                setting(self, *arguments)
+
+            patch.setattr(kind, "_set", once)
+        assert State.FAILED == _erase(lake).state
+    assert before != _properties(lake)
+    assert State.DONE == _erase(lake).state
+    assert before == _properties(lake)
+    assert [] == _found(lake)
+
+
+def _properties(lake: Lake) -> dict[str, str]:
+    if lake.tables.format(NAME) is Format.DELTA:
+        return DeltaTable(lake.path()).metadata().configuration
+    return {name: text for name, text in lake.iceberg().properties.items() if name != MARKERS_PROPERTY}
+
+
+def test_a_checkpoint_in_parts(merging_lake: MergingLake) -> None:
+    lake = merging_lake
+    _use(lake, Format.DELTA, {}, Mode.MIRROR)
+    _loaded(lake)
+    DeltaTable(lake.path()).create_checkpoint()
+    size = "spark.databricks.delta.checkpoint.partSize"
+    with session_settings(lake.spark, {size: "1"}):
+        assert State.DONE == _erase(lake).state
+    assert [] == _found(lake)
+    assert ["a", "e"] == [row["id"] for row in _others(lake)]
+
+
+def test_files_that_nobody_committed(merging_lake: MergingLake) -> None:
+    """Files of a sink that was killed, more than an hour ago, next to those of the table and of another checkpoint."""
+    lake = merging_lake
+    _use(lake, Format.ICEBERG, {}, Mode.MIRROR)
+    _loaded(lake)
+    left = lake.warehouse.joinpath("_cdc", "staging", "0", NAME, "x.parquet")
+    left.parent.mkdir(parents=True)
+    pq.write_table(pa.table({"id": [KEY]}), left)
+    os.utime(left, (0, 0))
+    assert State.DONE == _erase(lake).state
+    assert [] == _found(lake)
 
 
 TYPES = {
