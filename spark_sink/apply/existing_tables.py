@@ -39,7 +39,7 @@ CHANGED_BY_OTHERS = frozenset({Reason.TABLE_SET_BACK, Reason.TABLE_GONE})
 
 
 class Shapes(Protocol):
-    """Tables in a warehouse whose shape can be read."""
+    """Looks up the shapes of tables in a warehouse."""
 
     def shape(self, name: str) -> TableShape | None:
         """Return a table's shape, or None if the table does not exist.

@@ -83,7 +83,7 @@ class KeylessTable(Struct, frozen=True):
 
 
 class TopicFinding(Struct, frozen=True):
-    """The product that was recognized in a topic, with the evidence.
+    """The product that writes the messages of a topic, and how it was recognized.
 
     Args:
         messages: number of messages in the sample, not counting those without a value.

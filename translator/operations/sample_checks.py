@@ -111,7 +111,11 @@ def _account(subject: str, verdict: Verdict, records: int, *, registry: bool) ->
         why = "wait for metadata that is not in the sampled records; `translator learn` reads all records"
         yield Check(subject, "note", f"{verdict.waiting} {why}")
     if verdict.unregistered:
-        why = "which this check does not request" if registry else "and none is configured; add the section `registry`"
+        why = (
+            "which this check does not request"
+            if registry
+            else "but the configuration has none; add a `registry` section"
+        )
         yield Check(subject, "note", f"{verdict.unregistered} need a schema from the schema registry, {why}")
     for refused in verdict.refusals:
         yield Check(subject, "note", f"{counted(refused.count, 'dead letter')} {refused.code}: {refused.reason}")

@@ -119,7 +119,7 @@ def test_records_that_need_a_registry_are_counted(shop: Bench) -> None:
     code, told = lines(shop)
     assert 1 == code
     assert f"note   topic {shop.raw}: 2 records: 0 translated, 0 learned" in told
-    needs = "1 need a schema from the schema registry, and none is configured; add the section `registry`"
+    needs = "1 need a schema from the schema registry, but the configuration has none; add a `registry` section"
     assert f"note   topic {shop.raw}: {needs}" in told
     assert [True] == [f"{shop.raw}: 1 dead letter" in line for line in told if "dead letter" in line]
 

@@ -1,4 +1,6 @@
-"""Read messages that are missing from their dead letters (too large, or left out) from their original topic."""
+"""Read the original message from its topic if the dead letter does not contain it, for example because it was too
+large.
+"""
 
 from __future__ import annotations
 

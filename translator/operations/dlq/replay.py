@@ -281,9 +281,7 @@ class _Replay:
             self._components.contradictions.check()
 
     def _pipeline(self, output: str | None, holds: Holds | None) -> Pipeline:
-        """Return the pipeline to all outputs, or to the output from which the message is missing. The pipeline respects
-        the given holds.
-        """
+        """Return a pipeline that respects the holds, and writes to all outputs or to the one that lacks the message."""
         if (output, holds) not in self._pipelines:
             codes = frozenset() if holds is None else self._components.target.holds
             components, target = self._components, self._components.target
