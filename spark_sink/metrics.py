@@ -84,7 +84,7 @@ class Metrics:
             "against",
         )
         self._differing = self._gauge(
-            "verify_differing_rows", "Rows that differed in the last verification.", "table", "against"
+            "verify_differing_rows", "Rows that differed in the last conclusive verification.", "table", "against"
         )
         self._latency = _LatencyHistogram()
         self.registry.register(self._latency)
@@ -145,11 +145,14 @@ class Metrics:
         """Set the results of verifications. Tables that share a label show the oldest time, and their total."""
         times: dict[tuple[str, str], float] = {}
         differing: Counted[tuple[str, str]] = Counted()
-        for last, verified in standings:
+        for last, verified, conclusive in standings:
             labels = self._label(last.table), last.against
-            differing[labels] += last.differing
+            if conclusive is not None:
+                differing[labels] += conclusive.differing or 0
             if verified is not None:
                 times[labels] = min(times.get(labels, math.inf), verified.at.timestamp())
+        self._verified.clear()
+        self._differing.clear()
         for labels, time_verified in times.items():
             self._verified.labels(*labels).set(time_verified)
         for labels, count in differing.items():

@@ -1,11 +1,12 @@
 """The command line, which contains only wiring and exit codes.
 
-Exit codes: 0 for success, 1 if the work failed, 2 for a wrong command line or configuration.
+Exit codes: 0 for success, 1 if the work failed, 2 for a wrong command line or configuration. `verify` has more.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 import click
 
@@ -55,10 +56,10 @@ def cli() -> None:
     """Apply the canonical topic to lakehouse tables."""
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """The console command `spark-sink`."""
     try:
-        cli()
+        cli(arguments)
     except ConfigError as error:
         click.echo(f"spark-sink: {error}", err=True)
         sys.exit(2)

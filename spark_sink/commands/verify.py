@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _KINDS = ("missing", "extra", "different", "duplicated")
 
+_EXIT_CODES = {"equal": 0, "NOT EQUAL": 3, "INCONCLUSIVE": 4}
+
 # The maximum number of keys that are printed of each kind.
 _KEYS = 20
 
@@ -44,7 +46,7 @@ _KEYS = 20
     type=click.FloatRange(0),
     default=60.0,
     show_default=True,
-    help="With --against, seconds that a change needs from the source to the canonical topic.",
+    help="With --against, seconds that a change takes to reach the canonical topic.",
 )
 @click.option("--keys", is_flag=True, help=f"Also print the keys of rows that differ, at most {_KEYS} of each kind.")
 @json_option
@@ -66,8 +68,8 @@ def verify(
     With --against, it compares digests of the rows. If rows differ, it waits until the sink has caught up, and compares
     these rows again.
 
-    The command does not involve the running sink. All rows must fit into memory. The exit code is 1 if the table
-    differs.
+    The command does not involve the running sink. All rows must fit into memory. The exit code is 3 if rows differ, and
+    4 if a comparison with --against is inconclusive for some rows and finds no difference in the others.
     """
     loaded = configured(config)
     if against is None and skip:
@@ -91,20 +93,24 @@ def verify(
         found, left_out = verify_against(loaded, tables, table, against, skip, settle)
     # A file's path can contain a date, and would then be another source every day.
     source = "topic" if against is None else "file" if against.startswith("file:") else against
-    _record(loaded, found, table, source, cut)
+    # Without --against, what depends on the order of partitions remains inconclusive in every comparison.
+    outcome = "NOT EQUAL" if not found.is_equal else "INCONCLUSIVE" if against and found.inconclusive else "equal"
+    _record(loaded, found, table, source, cut, is_conclusive=outcome != "INCONCLUSIVE")
     if as_json:
-        report = {**_report(found, table, cut, keys), "against": source, "columns_left_out": left_out}
+        counts = {**_report(found, table, cut, keys), "equal": outcome == "equal"}
+        report = {**counts, "against": source, "columns_left_out": left_out}
         click.echo(msgspec.json.encode(report).decode())
     else:
         with_source = "" if against is None else f" against {source}"
-        click.echo(f"{table} at batch {cut['batch']} (version {cut['tables'][table]}){with_source}: {_told(found)}")
+        click.echo(
+            f"{table} at batch {cut['batch']} (version {cut['tables'][table]}){with_source}: {outcome}; {_told(found)}"
+        )
         for name, why in left_out.items():
             click.echo(f"  column not compared: {name}: {why}")
         for kind in _KINDS if keys else ():
             for key in getattr(found, kind)[:_KEYS]:
                 click.echo(f"  {kind}: {', '.join(map(str, key))}")
-    if not found.is_equal:
-        sys.exit(1)
+    sys.exit(_EXIT_CODES[outcome])
 
 
 def _against_topic(loaded: settings.Settings, tables: FormatTables, table: str, cut: Mapping[str, Any]) -> Verified:
@@ -129,7 +135,15 @@ def _against_topic(loaded: settings.Settings, tables: FormatTables, table: str, 
     return found
 
 
-def _record(loaded: settings.Settings, found: Verified, table: str, against: str, cut: Mapping[str, Any]) -> None:
+def _record(
+    loaded: settings.Settings,
+    found: Verified,
+    table: str,
+    against: str,
+    cut: Mapping[str, Any],
+    *,
+    is_conclusive: bool,
+) -> None:
     """Record the result. A user who can only read the warehouse gets a warning."""
     from deltalake.exceptions import DeltaError
 
@@ -143,7 +157,7 @@ def _record(loaded: settings.Settings, found: Verified, table: str, against: str
         batch=cut["batch"],
         through=cut["ended_at"] if is_verified else None,
         compared=found.compared,
-        differing=sum(len(getattr(found, kind)) for kind in _KINDS),
+        differing=sum(len(getattr(found, kind)) for kind in _KINDS) if is_conclusive else None,
         left_out=found.left_out,
     )
     try:
@@ -194,7 +208,7 @@ class _Topic:
 
 
 def _told(found: Verified) -> str:
-    """Return the result in one line."""
+    """Return the counts in one line."""
     columns = ", ".join(f"{name} {count}" for name, count in sorted(found.columns.items()))
     counts = {
         "rows compared": found.compared,
@@ -209,8 +223,7 @@ def _told(found: Verified) -> str:
         "unreadable records in quarantine": found.unreadable,
         "statements that changed rows without sending changes": found.statements,
     }
-    told = "; ".join(f"{what}: {count}" for what, count in counts.items() if count or what == "rows compared")
-    return f"{'equal' if found.is_equal else 'NOT EQUAL'}; {told}"
+    return "; ".join(f"{what}: {count}" for what, count in counts.items() if count or what == "rows compared")
 
 
 def _report(found: Verified, table: str, cut: Mapping[str, Any], keys: bool) -> dict[str, Any]:
@@ -218,7 +231,7 @@ def _report(found: Verified, table: str, cut: Mapping[str, Any], keys: bool) -> 
     counts = {
         name: len(value) if isinstance(value, list) else value for name, value in msgspec.structs.asdict(found).items()
     }
-    report = {"table": table, "batch": cut["batch"], "version": cut["tables"][table], "equal": found.is_equal, **counts}
+    report = {"table": table, "batch": cut["batch"], "version": cut["tables"][table], **counts}
     if keys:
         report["keys"] = {name: getattr(found, name)[:_KEYS] for name in _KINDS}
     return report

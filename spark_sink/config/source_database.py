@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Self
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 
 
 class DatabaseType(StrEnum):
@@ -12,6 +13,10 @@ class DatabaseType(StrEnum):
 
     MARIADB = "mariadb"
     POSTGRES = "postgres"
+
+
+NUMBERS = frozenset({"port", "connect_timeout", "read_timeout", "write_timeout"})
+"""Arguments for which PyMySQL does not accept text."""
 
 
 class SourceDatabase(BaseModel):
@@ -27,3 +32,14 @@ class SourceDatabase(BaseModel):
         description="Arguments for the driver's `connect`, as text, such as `host`, `port`, `user` and `password`. "
         "Take the password from the environment, as in `${SHOP_PASSWORD}`."
     )
+
+    @model_validator(mode="after")
+    def _check_arguments(self) -> Self:
+        if "dsn" in self.connect:
+            # Error messages of a driver can quote parts of it.
+            raise ValueError("`connect.dsn` is not allowed; give host, port, user and password separately")
+        for name in sorted(NUMBERS & self.connect.keys()) if self.type is DatabaseType.MARIADB else ():
+            value = self.connect[name].get_secret_value()
+            if not (value.isascii() and value.isdecimal()):
+                raise ValueError(f"`connect.{name}` must be a whole number")
+        return self

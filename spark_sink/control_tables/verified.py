@@ -35,7 +35,7 @@ class Verification(NamedTuple):
         at: when the verification ended.
         batch: the batch after which the table was compared.
         through: when that batch ended, if the table is verified through it; None if rows differ or were left out.
-        differing: the number of rows that differ.
+        differing: the number of rows that differ; None if the comparison was inconclusive.
         left_out: the number of rows that could not be compared.
     """
 
@@ -45,15 +45,18 @@ class Verification(NamedTuple):
     batch: int
     through: datetime | None
     compared: int
-    differing: int
+    differing: int | None
     left_out: int
 
 
 class Standing(NamedTuple):
-    """The last verification of a table against one source, and the last one that verified the table, if any did."""
+    """The last verification of a table against one source, the last successful one, and the last conclusive one, if
+    any.
+    """
 
     last: Verification
     verified: Verification | None
+    conclusive: Verification | None
 
 
 class VerifiedTable(ControlTable):
@@ -67,11 +70,14 @@ class VerifiedTable(ControlTable):
         self.append([found._asdict()])
 
     def standings(self) -> list[Standing]:
-        """Return the standing of each table against each source, ordered by name."""
-        found = self._all()
+        """Return the standing of each table against the topic and each database, ordered by name. Comparisons with
+        files and other tables are not repeated, so their results would never change.
+        """
+        found = [one for one in self._all() if one.against == "topic" or one.against.startswith("database:")]
         last = {(one.table, one.against): one for one in found}
         verified = {(one.table, one.against): one for one in found if one.through is not None}
-        return [Standing(one, verified.get(of)) for of, one in sorted(last.items())]
+        conclusive = {(one.table, one.against): one for one in found if one.differing is not None}
+        return [Standing(one, verified.get(of), conclusive.get(of)) for of, one in sorted(last.items())]
 
     def forget_before(self, moment: float) -> int:
         """Delete results from before a moment (seconds since 1970), except those that the standings need, and return

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 from spark_sink.schema.evolution import TableColumn
 
-KeyTexts = tuple[str, ...]
+KeyTexts = tuple[str | None, ...]
+"""The text of each key column. None is NULL."""
 
 NULL = "-"
 """The text for NULL, in place of a value."""
@@ -26,7 +27,7 @@ UNFIT = object()
 SEPARATOR = "|"
 
 DIGITS = 15
-"""The number of hexadecimal digits that a row's digest has."""
+"""Hexadecimal digits in a row's digest."""
 
 
 class Digest(NamedTuple):
@@ -58,7 +59,7 @@ def row_digests(
     keys = list(zip(*(_texts(rows[names[one]], key_text(one)) for one in columns.key), strict=True))
     values = [_texts(rows[names[one]], _VALUE.get(_kind(one.type), str)) for one in columns.values]
     for key, texts in zip(keys, zip(*values, strict=True) if values else [()] * len(keys), strict=True):
-        yield key, _digest(SEPARATOR.join((key_hash(key), *texts)))
+        yield key, _digest(SEPARATOR.join((key_hash(key), *(NULL if text is None else text for text in texts))))
 
 
 def summed(rows: Iterable[tuple[KeyTexts, int]]) -> Digests:
@@ -81,8 +82,8 @@ def by_range(digests: Mapping[KeyTexts, Digest], digits: int) -> dict[str, Diges
 
 
 def key_hash(key: KeyTexts) -> str:
-    # With their lengths, ("a", "bc") and ("ab", "c") are different keys.
-    return _md5("".join(f"{len(text)}:{text}" for text in key).encode())
+    # With their lengths, ("a", "bc") and ("ab", "c") are different keys. NULL has no length, unlike the text "-".
+    return _md5("".join(NULL if text is None else f"{len(text)}:{text}" for text in key).encode())
 
 
 def key_text(column: TableColumn) -> Callable[[Any], str]:
@@ -94,8 +95,8 @@ def _kind(sql: str) -> str:
     return sql.partition("(")[0]
 
 
-def _texts(values: Sequence[Any], text: Callable[[Any], str]) -> list[str]:
-    return [NULL if value is None else "?" if value is UNFIT else text(value) for value in values]
+def _texts(values: Sequence[Any], text: Callable[[Any], str]) -> list[str | None]:
+    return [None if value is None else "?" if value is UNFIT else text(value) for value in values]
 
 
 def _digest(text: str) -> int:

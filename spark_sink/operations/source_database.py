@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from cdc_core.table_id import TableId
-from spark_sink.config.source_database import DatabaseType, SourceDatabase
+from spark_sink.config.source_database import NUMBERS, DatabaseType, SourceDatabase
 from spark_sink.errors import ConfigError, FatalError
 from spark_sink.operations.row_digests import DIGITS, NULL, SEPARATOR, ComparedColumns, Digest, Digests, summed
 from spark_sink.schema.evolution import TableColumn
@@ -25,7 +25,8 @@ class _Dialect:
         levels: the parts of a table's name.
         key: the text of a key column by type, and `value` the text of another column. `{c}` is the column, and
             `{scale}` the type's number of decimal places. Columns with other types are not compared.
-        part: a key column's text with its length.
+        part: text and length of one key column, NULL if the text `{t}` is NULL.
+        hash: the MD5 of the text `{t}` in UTF-8.
         digest: the digest of the text `{t}` as a number.
     """
 
@@ -37,11 +38,9 @@ class _Dialect:
     key: Mapping[str, str]
     value: Mapping[str, str]
     part: str
+    hash: str
     digest: str
 
-
-# Arguments for which PyMySQL does not accept text.
-_NUMBERS = frozenset({"port", "connect_timeout", "read_timeout", "write_timeout"})
 
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 
@@ -78,6 +77,7 @@ _DIALECTS: Mapping[DatabaseType, _Dialect] = {
         key=_MARIADB_KEY,
         value={**_MARIADB_KEY, "string": "MD5(CONVERT({c} USING utf8mb4))", "binary": "MD5({c})"},
         part="CONCAT(CHAR_LENGTH({t}), ':', {t})",
+        hash="MD5({t})",
         digest=f"CAST(CONV(LEFT(MD5({{t}}), {DIGITS}), 16, 10) AS UNSIGNED)",
     ),
     DatabaseType.POSTGRES: _Dialect(
@@ -95,7 +95,8 @@ _DIALECTS: Mapping[DatabaseType, _Dialect] = {
             "float": "encode(float4send(CAST({c} AS real)), 'hex')",
             "double": "encode(float8send(CAST({c} AS double precision)), 'hex')",
         },
-        part="concat(char_length({t}), ':', {t})",
+        part="CAST(char_length({t}) AS text) || ':' || {t}",
+        hash="md5(convert_to({t}, 'UTF8'))",
         digest=f"CAST(CAST('x' || left(md5(convert_to({{t}}, 'UTF8')), {DIGITS}) AS bit({4 * DIGITS})) AS bigint)",
     ),
 }
@@ -147,22 +148,24 @@ class DatabaseSource:
         return summed((tuple(key), int(digest)) for *key, digest in found)
 
     def _row_digest(self, columns: ComparedColumns) -> str:
-        values = [self._text(one, self._dialect.value) for one in columns.values]
+        values = [_with_null(self._text(one, self._dialect.value)) for one in columns.values]
         return self._dialect.digest.format(t=_joined([self._key_hash(columns), *values]))
 
     def _key_hash(self, columns: ComparedColumns) -> str:
         parts = [self._dialect.part.format(t=self._text(one, self._dialect.key)) for one in columns.key]
-        return f"MD5(CONCAT({', '.join(parts)}))"
+        return self._dialect.hash.format(t=f"CONCAT({', '.join(map(_with_null, parts))})")
 
     def _text(self, column: TableColumn, texts: Mapping[str, str]) -> str:
         kind, _, size = column.type.partition("(")
         scale = size.rstrip(")").rpartition(",")[2].strip() or "0"
-        text = texts[kind].format(c=self._quoted(column.sent_as), scale=scale)
-        return f"COALESCE({text}, '{NULL}')"
+        return texts[kind].format(c=self._quoted(column.sent_as), scale=scale)
 
     def _quoted(self, name: str) -> str:
         quote = self._dialect.quote
         return quote + name.replace(quote, quote * 2) + quote
+
+    def _numbers(self) -> Collection[str]:
+        return NUMBERS & self._settings.connect.keys() if self._settings.type is DatabaseType.MARIADB else ()
 
     def _read(self, sql: str) -> Sequence[Sequence[Any]]:
         with self._cursor() as cursor:
@@ -173,21 +176,34 @@ class DatabaseSource:
     @contextmanager
     def _cursor(self) -> Iterator[Any]:
         """Yield a cursor of a new connection, which sees the newest committed rows."""
-        given = {name: value.get_secret_value() for name, value in self._settings.connect.items()}
-        try:
-            arguments = {name: int(value) if name in _NUMBERS else value for name, value in given.items()}
-            connection = self._driver.connect(**arguments)
-        except (self._driver.Error, TypeError, ValueError, OSError) as error:
-            raise FatalError(f"sources.{self._name}: cannot connect: {_first_line(error)}") from None
+        connection, cursor = self._connected()
         with closing(connection):
             try:
-                cursor = connection.cursor()
                 for statement in self._dialect.setup:
                     cursor.execute(statement)
                 connection.commit()
                 yield cursor
-            except self._driver.Error as error:
+            except (self._driver.Error, UnicodeError) as error:
                 raise FatalError(f"sources.{self._name}: cannot read {self._table}: {_code(error)}") from None
+
+    def _connected(self) -> tuple[Any, Any]:
+        """Return a new connection and its cursor."""
+        given = {name: value.get_secret_value() for name, value in self._settings.connect.items()}
+        try:
+            connection = self._driver.connect(**(given | {name: int(given[name]) for name in self._numbers()}))
+            return connection, connection.cursor()
+        except (self._driver.Error, OSError, RuntimeError) as error:
+            raise FatalError(f"sources.{self._name}: cannot connect: {_without(given.values(), error)}") from None
+        except Exception as error:
+            # Drivers do not check their arguments.
+            raise FatalError(
+                f"sources.{self._name}: cannot connect: {type(error).__name__}. {self._dialect.package} does not "
+                f"accept the arguments in sources.{self._name}.connect ({', '.join(sorted(given))}) as text"
+            ) from None
+
+
+def _with_null(text: str) -> str:
+    return f"COALESCE({text}, '{NULL}')"
 
 
 def _joined(texts: Sequence[str]) -> str:
@@ -200,5 +216,9 @@ def _code(error: Exception) -> str:
     return type(error).__name__ if code is None else f"{type(error).__name__}, code {code}"
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0]
+def _without(secrets: Iterable[str], error: Exception) -> str:
+    """Return the first line of an error's message without the arguments, which it can quote."""
+    message = str(error).strip().partition("\n")[0]
+    for secret in sorted(filter(None, secrets), key=len, reverse=True):
+        message = message.replace(secret, "***")
+    return message

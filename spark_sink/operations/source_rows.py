@@ -25,6 +25,7 @@ from spark_sink.operations.row_digests import (
     row_digests,
     summed,
 )
+from spark_sink.schema.business_view import versions
 from spark_sink.schema.column_types import arrow_type
 from spark_sink.schema.evolution import TableColumn
 from spark_sink.tables.protocols import MirrorTable
@@ -84,8 +85,11 @@ def file_rows(path: Path) -> pa.Table:
 
 
 def table_rows(table: MirrorTable) -> pa.Table:
-    """Return the rows of a mirror, with the columns named as at the source."""
-    counts, names = table.live_keys(), {one.name: one.sent_as for one in table.shape.columns}
+    """Return the rows of a mirror, with the columns named as at the source. Columns with several versions are left out,
+    because a row has its value in only one of them.
+    """
+    counts, groups = table.live_keys(), versions(table.shape.columns)
+    names = {group[0].name: sent_as for sent_as, group in groups.items() if len(group) == 1}
     stored = table.rows(set(counts))
     rows = [row for key, row in stored.items() for _ in range(counts[key])]
     arrays = {
@@ -117,7 +121,7 @@ def _typed(values: pa.Array, sql: str) -> list[Any]:
     try:
         found: list[Any] = _converted(values, sql).to_pylist()
         return found
-    except (pa.ArrowException, ValueError):
+    except (pa.ArrowException, ValueError, OverflowError):
         if len(values) <= 1:
             return [UNFIT] * len(values)
     half = len(values) // 2

@@ -100,7 +100,7 @@ def status(tables: FormatTables, pipeline: str, pattern: TablePattern) -> dict[s
                 "quarantined": {reason: count for (target, reason), count in sorted(broken.items()) if target == name},
                 "verified": {
                     last.against: {**last._asdict(), "verified_through": verified.through if verified else None}
-                    for last, verified in standings
+                    for last, verified, _ in standings
                     if last.table == name
                 },
             }

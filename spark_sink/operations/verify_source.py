@@ -2,7 +2,8 @@
 differ.
 
 Changes are on their way while this happens. A row differs only if it differs twice, with the same digests on both
-sides, and if between the two comparisons, the sink has applied the events that the first comparison may have missed.
+sides and without a change in the table, and if between the two comparisons, the sink has applied the events that the
+first comparison may have missed.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import NamedTuple, Protocol
 
 from spark_sink.errors import FatalError
 from spark_sink.model.event import Key
+from spark_sink.model.row import RowMark
 from spark_sink.operations.row_digests import (
     ComparedColumns,
     Digest,
@@ -110,6 +112,12 @@ class _TableDigests(NamedTuple):
     rows: Digests
     keys: Mapping[KeyTexts, Key]
 
+    def marks(self, keys: Iterable[KeyTexts]) -> dict[KeyTexts, RowMark]:
+        """Return the marks of those keys that the table has."""
+        wanted = {texts: self.keys[texts] for texts in keys if texts in self.keys}
+        found = self.table.marks(set(wanted.values()))
+        return {texts: found[key] for texts, key in wanted.items()}
+
 
 class SourceComparison:
     """A comparison in two passes.
@@ -138,15 +146,22 @@ class SourceComparison:
         result = Verified(compared=len(ours.rows))
         digits = min(_DIGITS, max(1, ceil(log(max(1, len(ours.rows) / _RANGE), 16))))
         theirs = self._source.ranges(self._columns, digits)
-        first = self._differing(ours, _unequal(by_range(ours.rows, digits), theirs))
+        duplicated = {key_hash(key)[:digits] for key, one in ours.rows.items() if one.rows > 1}
+        first = self._differing(ours, _unequal(by_range(ours.rows, digits), theirs) | duplicated)
         if not first:
             return result
+        marks = ours.marks(first)
         is_settled = self._catch_up()
         ours = self._table_digests()
         second = self._differing(ours, {key_hash(key)[:digits] for key in first})
-        confirmed = {key for key in first.keys() & second.keys() if is_settled and first[key] == second[key]}
-        result.inconclusive = len((first.keys() & second.keys()) - confirmed)
-        self._sort_out({key: second[key] for key in sorted(confirmed)}, ours, result)
+        again = first.keys() & second.keys()
+        marks_again = ours.marks(again)
+        confirmed = {
+            key for key in again if is_settled and first[key] == second[key] and marks.get(key) == marks_again.get(key)
+        }
+        result.inconclusive = len(again - confirmed)
+        for key in sorted(confirmed, key=repr):
+            self._sort_out(key, second[key], ours, marks_again.get(key), result)
         return result
 
     def _table_digests(self) -> _TableDigests:
@@ -165,7 +180,9 @@ class SourceComparison:
     def _differing(
         self, ours: _TableDigests, ranges: Collection[str]
     ) -> dict[KeyTexts, tuple[Digest | None, Digest | None]]:
-        """Return the keys in these ranges that differ, with the digests in the table and at the source."""
+        """Return the keys in these ranges that differ, with the digests in the table and at the source. A key that the
+        table has twice differs even if the source has it twice.
+        """
         if not ranges:
             return {}
         while len(ranges) > _MOST:
@@ -174,28 +191,31 @@ class SourceComparison:
         theirs = self._source.rows(self._columns, ranges)
         mine = {key: one for key, one in ours.rows.items() if key_hash(key)[:digits] in ranges}
         found = {key: (mine.get(key), theirs.get(key)) for key in mine.keys() | theirs.keys()}
-        return {key: (one, other) for key, (one, other) in found.items() if one != other}
+        return {
+            key: (one, other)
+            for key, (one, other) in found.items()
+            if one != other or (one is not None and one.rows > 1)
+        }
 
     def _sort_out(
         self,
-        differing: Mapping[KeyTexts, tuple[Digest | None, Digest | None]],
+        texts: KeyTexts,
+        digests: tuple[Digest | None, Digest | None],
         ours: _TableDigests,
+        marks: RowMark | None,
         result: Verified,
     ) -> None:
-        marks = ours.table.marks({ours.keys[key] for key in differing if key in ours.keys})
-        for texts, (mine, theirs) in differing.items():
-            if mine is None:
-                result.missing.append(texts)
-                continue
-            key = ours.keys[texts]
-            if mine.rows > 1:
-                result.duplicated.append(key)
-            elif theirs is None:
-                result.extra.append(key)
-            elif marks[key].incomplete:
-                result.declared += 1
-            else:
-                result.different.append(key)
+        mine, theirs = digests
+        if mine is None or marks is None:
+            result.missing.append(texts)
+        elif mine.rows > 1:
+            result.duplicated.append(ours.keys[texts])
+        elif theirs is None:
+            result.extra.append(ours.keys[texts])
+        elif marks.incomplete:
+            result.declared += 1
+        else:
+            result.different.append(ours.keys[texts])
 
 
 def _unequal(ours: Mapping[str, Digest], theirs: Mapping[str, Digest]) -> set[str]:

@@ -58,16 +58,21 @@ def test_a_scrape() -> None:
 
 
 def test_results_of_verifications() -> None:
-    """Tables that share a label show the oldest time, and all of their rows."""
+    """Tables that share a label show the oldest time, and all of their rows. An inconclusive verification changes
+    nothing, and results that are no longer stored are not shown.
+    """
     metrics = Metrics(tables=1)
     port = serve("127.0.0.1", 0, metrics.registry, Health())
     first = Verification("a", "topic", datetime.fromtimestamp(10, UTC), 1, datetime.fromtimestamp(9, UTC), 5, 0, 0)
+    b, c, d = (first._replace(table=table, differing=count) for table, count in (("b", 2), ("c", 3), ("d", 1)))
     found = [
-        Standing(first, first),
-        Standing(first._replace(table="b", differing=2), first._replace(at=datetime.fromtimestamp(8, UTC))),
-        Standing(first._replace(table="c", differing=3), first._replace(at=datetime.fromtimestamp(6, UTC))),
-        Standing(first._replace(table="d", differing=1), None),
+        Standing(first, first, first),
+        Standing(b, b._replace(at=datetime.fromtimestamp(8, UTC)), b),
+        Standing(c._replace(differing=None), c._replace(at=datetime.fromtimestamp(6, UTC)), c),
+        Standing(d, None, d),
+        Standing(d._replace(differing=None), None, None),
     ]
+    metrics.verified([Standing(first._replace(against="database:old"), first, first)])
     metrics.verified(found)
     shown = {name: value for name, value in _scrape(port).items() if "verif" in name}
     assert shown == {

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import io
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
-from click.testing import CliRunner
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from cdc_core.envelope import ChangeEvent
 from dev.servers.broker import Broker
-from spark_sink.commands import cli
-from spark_sink.errors import ConfigError, FatalError
+from spark_sink.commands import main
 from tests.spark_sink.changes import record
 from tests.spark_sink.lake import Lake
 
@@ -62,8 +63,8 @@ class TopicLake(Lake):
 
     def run(self, *command: str) -> tuple[int, str]:
         self.config.write_text(yaml.safe_dump(self.settings))
-        said = CliRunner().invoke(cli, [*command, "-c", str(self.config)])
-        if isinstance(said.exception, ConfigError | FatalError):
-            return 2, str(said.exception)
-        assert said.exception is None or isinstance(said.exception, SystemExit), said.exception
-        return said.exit_code, said.output
+        told = io.StringIO()
+        with redirect_stdout(told), redirect_stderr(told), pytest.raises(SystemExit) as end:
+            main([*command, "-c", str(self.config)])
+        assert isinstance(end.value.code, int)
+        return end.value.code, told.getvalue()

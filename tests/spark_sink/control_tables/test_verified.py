@@ -12,19 +12,23 @@ def _at(day: int) -> datetime:
     return datetime(2026, 11, day, tzinfo=UTC)
 
 
-def _result(day: int, *, differing: int = 0, table: str = "a", against: str = "topic") -> Verification:
-    return Verification(table, against, _at(day), day, None if differing else _at(day), 5, differing, 0)
+def _result(day: int, *, differing: int | None = 0, table: str = "a", against: str = "topic") -> Verification:
+    return Verification(table, against, _at(day), day, _at(day) if differing == 0 else None, 5, differing, 0)
 
 
 def test_the_last_results(tmp_path: Path) -> None:
     table = VerifiedTable(str(tmp_path), "test")
     assert [] == table.standings()
-    good, bad = _result(1), _result(2, differing=3)
-    others = _result(1, table="b"), _result(1, against="shop", differing=1)
-    for result in (bad, good, *others):
+    good, bad, unclear = _result(1), _result(2, differing=3), _result(3, differing=None)
+    others = _result(1, table="b"), _result(1, against="database:shop", differing=1)
+    for result in (bad, good, unclear, *others, _result(1, against="file"), _result(1, against="table:b")):
         table.write(result)
     VerifiedTable(str(tmp_path), "other").write(_result(9))
-    assert table.standings() == [Standing(others[1], None), Standing(bad, good), Standing(others[0], others[0])]
+    assert table.standings() == [
+        Standing(others[1], None, others[1]),
+        Standing(unclear, good, bad),
+        Standing(others[0], others[0], others[0]),
+    ]
 
 
 def test_old_results_are_deleted(tmp_path: Path) -> None:
