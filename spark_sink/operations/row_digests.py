@@ -22,7 +22,10 @@ NULL = "-"
 """The text for NULL, in place of a value."""
 
 UNFIT = object()
-"""A value that the table's column cannot store. Its text differs from the text of every value."""
+"""A value that the table's column cannot store."""
+
+MISFIT = "?"
+"""The text for UNFIT, which differs from the text of every value."""
 
 SEPARATOR = "|"
 
@@ -96,7 +99,7 @@ def _kind(sql: str) -> str:
 
 
 def _texts(values: Sequence[Any], text: Callable[[Any], str]) -> list[str | None]:
-    return [None if value is None else "?" if value is UNFIT else text(value) for value in values]
+    return [None if value is None else MISFIT if value is UNFIT else text(value) for value in values]
 
 
 def _digest(text: str) -> int:

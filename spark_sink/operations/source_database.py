@@ -11,7 +11,7 @@ from typing import Any
 from cdc_core.table_id import TableId
 from spark_sink.config.source_database import NUMBERS, DatabaseType, SourceDatabase
 from spark_sink.errors import ConfigError, FatalError
-from spark_sink.operations.row_digests import DIGITS, NULL, SEPARATOR, ComparedColumns, Digest, Digests, summed
+from spark_sink.operations.row_digests import DIGITS, MISFIT, NULL, SEPARATOR, ComparedColumns, Digest, Digests, summed
 from spark_sink.schema.evolution import TableColumn
 
 
@@ -34,6 +34,7 @@ class _Dialect:
     package: str
     setup: tuple[str, ...]
     quote: str
+    columns: str
     levels: tuple[str, ...]
     key: Mapping[str, str]
     value: Mapping[str, str]
@@ -44,25 +45,40 @@ class _Dialect:
 
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 
-_MARIADB_NUMBER = "CAST(CAST({c} + 0 AS DECIMAL(65,{scale})) AS CHAR)"
-_MARIADB_MOMENT = "DATE_FORMAT({c}, '%Y-%m-%dT%H:%i:%s.%f')"
+
+def _if_fits(condition: str, text: str) -> str:
+    """Return the SQL for a value's text. A value that the table's column cannot store must not become another value."""
+    return f"CASE WHEN {condition} THEN {text} WHEN {{c}} IS NOT NULL THEN '{MISFIT}' END"
+
+
+# Texts that only begin with a number are numbers in MariaDB. Numbers and bits have the character set `binary`.
+_MARIADB_DECIMAL = "CAST({c} + 0 AS DECIMAL(65,{scale}))"
+_MARIADB_NUMBER = _if_fits(
+    f"(CHARSET({{c}}) = 'binary' OR {{c}} REGEXP '^[-+]?[0-9.]+$') AND {_MARIADB_DECIMAL} = {{c}} + 0",
+    f"CAST({_MARIADB_DECIMAL} AS CHAR)",
+)
+_MARIADB_FORMATTED = "DATE_FORMAT({c}, '%Y-%m-%dT%H:%i:%s.%f')"
+_MARIADB_MOMENT = _if_fits(f"{_MARIADB_FORMATTED} IS NOT NULL", _MARIADB_FORMATTED)
 _MARIADB_KEY = {
     **dict.fromkeys((*_INTEGERS, "decimal"), _MARIADB_NUMBER),
     "boolean": "CAST({c} + 0 AS CHAR)",
     "string": "CONVERT({c} USING utf8mb4)",
     "binary": "LOWER(HEX({c}))",
-    "date": "DATE_FORMAT({c}, '%Y-%m-%d')",
+    "date": _if_fits("DATE({c}) = {c}", "DATE_FORMAT({c}, '%Y-%m-%d')"),
     "timestamp": _MARIADB_MOMENT,
     "timestamp_ntz": _MARIADB_MOMENT,
 }
-_POSTGRES_NUMBER = "CAST(round(CAST({c} AS numeric), {scale}) AS text)"
-_POSTGRES_MOMENT = "to_char({c}, 'YYYY-MM-DD\"T\"HH24:MI:SS.US')"
+_POSTGRES_DECIMAL = "round(CAST({c} AS numeric), {scale})"
+_POSTGRES_NUMBER = _if_fits(f"{_POSTGRES_DECIMAL} = CAST({{c}} AS numeric)", f"CAST({_POSTGRES_DECIMAL} AS text)")
+# The texts of infinity and of years BC are NULL, and those of other years.
+_POSTGRES_YEAR = "isfinite({c}) AND EXTRACT(year FROM {c}) > 0"
+_POSTGRES_MOMENT = _if_fits(_POSTGRES_YEAR, "to_char({c}, 'YYYY-MM-DD\"T\"HH24:MI:SS.US')")
 _POSTGRES_KEY = {
     **dict.fromkeys((*_INTEGERS, "decimal"), _POSTGRES_NUMBER),
     "boolean": "CAST(CAST({c} AS integer) AS text)",
     "string": "CAST({c} AS text)",
     "binary": "encode({c}, 'hex')",
-    "date": "to_char({c}, 'YYYY-MM-DD')",
+    "date": _if_fits(f"{_POSTGRES_YEAR} AND CAST({{c}} AS date) = {{c}}", "to_char({c}, 'YYYY-MM-DD')"),
     "timestamp": _POSTGRES_MOMENT,
     "timestamp_ntz": _POSTGRES_MOMENT,
 }
@@ -73,6 +89,8 @@ _DIALECTS: Mapping[DatabaseType, _Dialect] = {
         package="PyMySQL",
         setup=("SET NAMES utf8mb4", "SET time_zone = '+00:00'", "SET SESSION TRANSACTION READ ONLY"),
         quote="`",
+        # SELECT * leaves out invisible columns.
+        columns="SHOW COLUMNS FROM {table}",
         levels=("db", "table"),
         key=_MARIADB_KEY,
         value={**_MARIADB_KEY, "string": "MD5(CONVERT({c} USING utf8mb4))", "binary": "MD5({c})"},
@@ -85,6 +103,8 @@ _DIALECTS: Mapping[DatabaseType, _Dialect] = {
         package="psycopg2-binary",
         setup=("SET TIME ZONE 'UTC'", "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY"),
         quote='"',
+        columns="SELECT attname FROM pg_attribute WHERE attrelid = CAST('{table}' AS regclass) AND attnum > 0 "
+        "AND NOT attisdropped",
         levels=("schema", "table"),
         key=_POSTGRES_KEY,
         value={
@@ -125,9 +145,7 @@ class DatabaseSource:
 
     def names(self) -> set[str]:
         """Return the names of the table's columns."""
-        with self._cursor() as cursor:
-            cursor.execute(f"SELECT * FROM {self._table} WHERE 1 = 0")  # noqa: S608
-            return {column[0] for column in cursor.description}
+        return {name for name, *_ in self._read(self._dialect.columns.format(table=self._table.replace("'", "''")))}
 
     def can_compare(self, column: TableColumn, *, in_key: bool) -> bool:
         return column.type.partition("(")[0] in (self._dialect.key if in_key else self._dialect.value)
@@ -136,7 +154,10 @@ class DatabaseSource:
         """Return the digest of each range of keys, in one statement."""
         rows = f"SELECT {self._key_hash(columns)} AS k, {self._row_digest(columns)} AS d FROM {self._table}"  # noqa: S608
         begin = f"LEFT(k, {digits})"
-        found = self._read(f"SELECT {begin}, COUNT(*), SUM(d) FROM ({rows}) AS r GROUP BY {begin}")  # noqa: S608
+        try:
+            found = self._read(f"SELECT {begin}, COUNT(*), SUM(d) FROM ({rows}) AS r GROUP BY {begin}")  # noqa: S608
+        except FatalError as error:
+            raise FatalError(f"{error}{self._hint(columns)}") from None
         return {begin: Digest(int(count), int(total)) for begin, count, total in found}
 
     def rows(self, columns: ComparedColumns, ranges: Collection[str]) -> Digests:
@@ -146,6 +167,18 @@ class DatabaseSource:
         rows = f"SELECT {texts}, {self._row_digest(columns)} FROM {self._table}"  # noqa: S608
         found = self._read(f"{rows} WHERE LEFT({self._key_hash(columns)}, {digits}) IN ({among})")
         return summed((tuple(key), int(digest)) for *key, digest in found)
+
+    def _hint(self, columns: ComparedColumns) -> str:
+        """Return a hint that names the columns that the database cannot compute digests of, if others work."""
+        every, failing = (*columns.key, *columns.values), []
+        for one in every:
+            try:
+                self._read(f"SELECT {self._text(one, self._dialect.value)} FROM {self._table} LIMIT 0")  # noqa: S608
+            except FatalError:
+                failing.append(one.sent_as)
+        if len(failing) in (0, len(every)):
+            return ""
+        return f". It cannot compute digests of {', '.join(failing)}; leave these columns out with --skip"
 
     def _row_digest(self, columns: ComparedColumns) -> str:
         values = [_with_null(self._text(one, self._dialect.value)) for one in columns.values]

@@ -76,9 +76,10 @@ def file_rows(path: Path) -> pa.Table:
         raise ConfigError(unknown("file type", kind, _READERS))
     try:
         found = _READERS[kind](path)
-    except (pa.ArrowException, DeltaError, OSError) as error:
+    except (pa.ArrowException, DeltaError, OSError, ValueError) as error:
         # Arrow's own message can quote the file.
-        raise FatalError(f"--against: {path} cannot be read: {type(error).__name__}") from None
+        hint = ". Expected UTF-8 CSV with a header line" if kind == ".csv" else ""
+        raise FatalError(f"--against: {path} cannot be read: {type(error).__name__}{hint}") from None
     if repeated := [name for name, count in Counter(found.column_names).items() if count > 1]:
         raise FatalError(f"--against: {path} has several columns with the same name: {', '.join(repeated)}")
     return found
@@ -116,6 +117,10 @@ _READERS: Mapping[str, Callable[[Path], pa.Table]] = {
 }
 
 
+# PostgreSQL's texts, which Arrow does not know.
+_BOOLEANS = {"t": "true", "f": "false"}
+
+
 def _typed(values: pa.Array, sql: str) -> list[Any]:
     """Return the values of a column's type. Values that the column cannot store become UNFIT."""
     try:
@@ -133,4 +138,6 @@ def _converted(values: pa.Array, sql: str) -> pa.Array:
         values = values.cast(pa.string())
     if pa.types.is_string(values.type) and sql != "boolean":
         return column(values.to_pylist(), sql)
+    if pa.types.is_string(values.type):
+        values = pa.array([_BOOLEANS.get(text, text) for text in values.to_pylist()], pa.string())
     return values.cast(arrow_type(sql))

@@ -348,9 +348,8 @@ def test_a_row_that_changes_and_changes_back(lake: Lake, database: Database) -> 
     assert (found.is_equal, found.inconclusive) == (True, 1)
 
 
+@pytest.mark.parametrize("server", [DatabaseType.POSTGRES], indirect=True)
 def test_a_database_with_another_encoding(lake: Lake, database: Database) -> None:
-    if database.type is DatabaseType.MARIADB:
-        pytest.skip("the server's encoding of MariaDB's functions is the connection's")
     rows = rows_of_every_type()
     rows = [{**row, "text": "ü"} for row in rows]
     fill(lake, rows)
@@ -407,6 +406,50 @@ def test_an_error_that_quotes_an_argument(database: Database) -> None:
     assert "s3cret" not in str(caught.value)
 
 
+MARIADB, POSTGRES = DatabaseType.MARIADB, DatabaseType.POSTGRES
+
+# A value in the table, the types of its column in the table and at the source, and two values at the source: one that
+# is equal, and one that the table cannot store.
+MISFITS = [
+    (MARIADB, "1.23", "decimal(10,2)", "decimal(10,4)", "1.2300", "1.2345"),
+    (MARIADB, 1, "int32", "decimal(10,4)", "1", "1.4"),
+    (MARIADB, 12, "int32", "varchar(20)", "'12'", "'12abc'"),
+    (MARIADB, "2026-01-01", "date", "datetime", "'2026-01-01'", "'2026-01-01 10:00:00'"),
+    (MARIADB, None, "timestamp", "varchar(20)", "NULL", "'abc'"),
+    (POSTGRES, "1.23", "decimal(10,2)", "decimal(10,4)", "1.2300", "1.2345"),
+    (POSTGRES, 1, "int32", "decimal(10,4)", "1", "1.4"),
+    (POSTGRES, "2026-01-01", "date", "timestamp", "'2026-01-01'", "'2026-01-01 10:00:00'"),
+    (POSTGRES, None, "timestamp", "timestamp", "NULL", "'infinity'"),
+    (POSTGRES, "0010-01-01", "date", "date", "'0010-01-01'", "'0010-01-01 BC'"),
+]
+
+
+@pytest.mark.parametrize(("server", "stored", "canonical", "sql", "equal", "other"), MISFITS, indirect=["server"])
+def test_a_value_that_does_not_fit(
+    lake: Lake, database: Database, stored: Any, canonical: str, sql: str, equal: str, other: str
+) -> None:
+    schema = lake.announce(schema_of({"id": "int64", "a": canonical}))
+    lake.apply(0, [change("c", {"id": 1}, {"a": stored}, pos=1, schema=schema)])
+    database.run(f"DROP TABLE orders; CREATE TABLE orders (id bigint, a {sql}); INSERT INTO orders VALUES (1, {equal})")
+    assert verified(lake, database.source) == Verified(compared=1)
+    database.run(f"UPDATE orders SET a = {other}")
+    assert verified(lake, database.source).different == [(1,)]
+
+
+@pytest.mark.parametrize("server", [DatabaseType.POSTGRES], indirect=True)
+def test_a_column_of_a_type_that_the_database_cannot_convert(lake: Lake, database: Database) -> None:
+    fill(lake, many_rows(random.Random(2), 3))
+    database.run("ALTER TABLE orders DROP COLUMN small; ALTER TABLE orders ADD COLUMN small point")
+    with pytest.raises(FatalError, match=r"cannot read .* cannot compute digests of small; .* --skip"):
+        verified(lake, database.source)
+
+
+@pytest.mark.parametrize("server", [DatabaseType.MARIADB], indirect=True)
+def test_an_invisible_column(lake: Lake, database: Database) -> None:
+    database.run("ALTER TABLE orders MODIFY COLUMN text LONGTEXT INVISIBLE")
+    assert database.source.names() == set(TYPES)
+
+
 def _images(rows: list[Row]) -> dict[str, list[Any]]:
     return {name: [row[name] for row in rows] for name in TYPES}
 
@@ -456,11 +499,31 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(FatalError, match="cannot be read: ArrowInvalid") as caught:
         file_rows(path)
     assert "canary" not in str(caught.value)
+    for content in (b"", "ü\n1\n".encode("latin-1")):
+        path.write_bytes(content)
+        with pytest.raises(FatalError, match="Expected UTF-8 CSV with a header line"):
+            file_rows(path)
     path.write_text("a,a\n1,2\n")
     with pytest.raises(FatalError, match="several columns with the same name: a"):
         file_rows(path)
     with pytest.raises(FatalError, match="cannot be read: TableNotFoundError"):
         file_rows(tmp_path)
+
+
+def test_a_csv_file_with_the_texts_of_postgres(lake: Lake, tmp_path: Path) -> None:
+    rows = [{**dict.fromkeys(TYPES), "id": n, "part": "a", "truth": truth} for n, truth in ((1, True), (2, False))]
+    fill(lake, rows)
+    path = tmp_path / "orders.csv"
+    path.write_text("id,part,truth\n1,a,t\n2,a,f\n")
+    assert verified(lake, RowSource(lambda: file_rows(path))) == Verified(compared=2)
+
+
+def test_a_date_that_python_does_not_have(lake: Lake, tmp_path: Path) -> None:
+    fill(lake, [{**dict.fromkeys(TYPES), "id": 1, "part": "a"}])
+    path = tmp_path / "orders.parquet"
+    day = pa.array([4_000_000], pa.int32()).cast(pa.date32())
+    pyarrow.parquet.write_table(pa.table({"id": [1], "part": ["a"], "day": day}), path)
+    assert [(1, "a")] == verified(lake, RowSource(lambda: file_rows(path))).different
 
 
 def test_a_file_with_other_types(lake: Lake, tmp_path: Path) -> None:
