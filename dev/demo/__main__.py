@@ -77,10 +77,10 @@ console = Console(width=None if sys.stdout.isatty() else 140)
 
 
 @click.command()
-@click.option("--changes", default=600, show_default=True, help="Number of changes in each of the five shops.")
+@click.option("--changes", default=600, show_default=True, help="Number of changes in each shop.")
 @click.option("--seed", default=2022, show_default=True, help="Seed for the random shops.")
 @click.option(
-    "--directory", default="artifacts/demo", show_default=True, type=click.Path(path_type=Path), help="Made anew."
+    "--directory", default="artifacts/demo", show_default=True, type=click.Path(path_type=Path), help="Deleted first."
 )
 @click.option("--stay", is_flag=True, help="Keep the broker, the translator and the sink running until Ctrl-C.")
 @click.option("--real-canal", is_flag=True, help="Add a shop in a real MariaDB, replicated by a real Canal.")
@@ -96,7 +96,8 @@ def main(changes: int, seed: int, directory: Path, stay: bool, real_canal: bool)
     if real is not None:
         sources.append(real.source(seed + 6))
     try:
-        with real or nullcontext(), Broker(directory=directory / "broker") as broker:
+        # The broker ends last, because a client of a broker that has ended logs errors.
+        with Broker(directory=directory / "broker") as broker, real or nullcontext():
             stack = Stack(broker.bootstrap, directory, [source.settings for source in sources] + SAMPLE_SOURCES)
             stack.change("sink", tables={"formats": {ICEBERG_TABLE: "iceberg"}})
             try:

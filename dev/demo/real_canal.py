@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from datetime import date, datetime
@@ -92,9 +93,16 @@ class RealCanal:
         while self._reader is not None and time.monotonic() < deadline:
             for record in self._reader.consume(1000, 0.1):
                 sent.append(Raw(TOPIC, record.partition() or 0, record.key(), record.value()))
-                if f'"data":[{{"id":"{self._marks}"}}],"database":"marks"'.encode() in (record.value() or b""):
+                if _mark(record.value()) == self._marks:
                     return sent
         raise CanalError(f"Canal has not sent all changes after {_LIMIT_SECONDS:g} s")
+
+
+def _mark(value: bytes | None) -> int | None:
+    """Return the mark that a message of Canal contains."""
+    message = json.loads(value or b"{}")
+    is_mark = message.get("database") == "marks" and message.get("type") == "INSERT"
+    return int(message["data"][0]["id"]) if is_mark else None
 
 
 def _created(tables: tuple[ShopTable, ...]) -> str:
