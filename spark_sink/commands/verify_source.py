@@ -43,7 +43,7 @@ def verify_against(
     """Compare a mirror with a source.
 
     Args:
-        settle: the number of seconds that a change needs from the source to the canonical topic.
+        settle: the number of seconds that a change takes to reach the canonical topic.
     """
     shape = mirror(tables, table).shape
     source = _source(loaded, tables, against, shape.table)

@@ -120,7 +120,7 @@ class _TableDigests(NamedTuple):
 
 
 class SourceComparison:
-    """A comparison in two passes.
+    """A comparison in two passes. The result has all keys as texts, because a source has no other types for them.
 
     Args:
         open_table: opens the newest version of the table.
@@ -161,7 +161,7 @@ class SourceComparison:
         }
         result.inconclusive = len(again - confirmed)
         for key in sorted(confirmed, key=repr):
-            self._sort_out(key, second[key], ours, marks_again.get(key), result)
+            _sort_out(key, second[key], marks_again.get(key), result)
         return result
 
     def _table_digests(self) -> _TableDigests:
@@ -197,25 +197,21 @@ class SourceComparison:
             if one != other or (one is not None and one.rows > 1)
         }
 
-    def _sort_out(
-        self,
-        texts: KeyTexts,
-        digests: tuple[Digest | None, Digest | None],
-        ours: _TableDigests,
-        marks: RowMark | None,
-        result: Verified,
-    ) -> None:
-        mine, theirs = digests
-        if mine is None or marks is None:
-            result.missing.append(texts)
-        elif mine.rows > 1:
-            result.duplicated.append(ours.keys[texts])
-        elif theirs is None:
-            result.extra.append(ours.keys[texts])
-        elif marks.incomplete:
-            result.declared += 1
-        else:
-            result.different.append(ours.keys[texts])
+
+def _sort_out(
+    key: KeyTexts, digests: tuple[Digest | None, Digest | None], marks: RowMark | None, result: Verified
+) -> None:
+    mine, theirs = digests
+    if mine is None or marks is None:
+        result.missing.append(key)
+    elif mine.rows > 1:
+        result.duplicated.append(key)
+    elif theirs is None:
+        result.extra.append(key)
+    elif marks.incomplete:
+        result.declared += 1
+    else:
+        result.different.append(key)
 
 
 def _unequal(ours: Mapping[str, Digest], theirs: Mapping[str, Digest]) -> set[str]:
