@@ -57,6 +57,7 @@ PLACES: dict[str, str] = {
     "translator/dialects/_declared_tables.py": CONFIGURATION,
     "translator/dialects/_installed.py": CONFIGURATION,
     "translator/dialects/_contained.py:_built": CONFIGURATION,
+    "translator/dialects/_contained.py:_check_built": CONFIGURATION,
     "translator/dialects/_masked_statement.py": "for masked copies, whose caller leaves a record out on any error",
     "translator/dialects/dts_avro/decode.py:learn": OWN_TOPIC,
     "translator/dialects/shareplex/decode.py:learn": OWN_TOPIC,

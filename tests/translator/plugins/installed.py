@@ -11,7 +11,7 @@ import pytest
 PAIRS = '''
     """A dialect for tests: {"do": …} fails in some way, and all other messages are rows of a table."""
 
-    import json, re, time
+    import asyncio, json, re, time
     from decimal import Decimal
     from msgspec import Struct
     from translator.dialect_api import *
@@ -62,9 +62,30 @@ PAIRS = '''
                 case "table": return Changes([RowChange("c", body["card"], Writer(), after=body)])
                 case "needs": return Needs([body["card"]])
                 case "learns": return Learned("k", [body["card"]])
+                case "lazy exit": return Changes(exit(3) for _ in range(1))
+                case "lazy loop": return Changes(iter(lambda: self.row({"id": 1}), None))
+                case "lazy sleep": return Changes(time.sleep(3600) for _ in range(1))
+                case "interrupt": raise KeyboardInterrupt
+                case "cancel": raise asyncio.CancelledError
+                case "generator": raise GeneratorExit
+                case "odd": raise MessageError("INVALID_FIELD", "a " + chr(0xd800), path="$." + chr(0xd800))
+                case "liar": raise Liar
+                case "schema text": return Needs("k", schema_text="{}")
+                case "rows": return Changes([self.row(body)] * 10_001)
+                case "set": return Changes([self.row({"id": 1}, **body["card"])])
+                case "not finite": return Changes([self.row({"id": float(body["card"])})])
+                case "no table": return Changes([RowChange("c", TableName("d", None, ""), Writer(), after={"id": 1})])
+                case "no column": return Changes([self.row({"id": 1, "": 2})])
+                case "schema":
+                    columns = (Column("id", body["card"], key=1),)
+                    return Changes([self.row({"id": 1}, schema=TableSchema("other", "x", "y", "z", columns))])
 
         def learn(self, key, document):
             return json.loads(document)
+
+    class Liar(MessageError):
+        def __init__(self): self.code = "INVALID_FIELD"
+        reason = property(lambda self: 1 / 0)
 
     def propose(sample):
         return [Proposal("table", "pairs", "certain", "it has pairs")]

@@ -4,17 +4,16 @@ import json
 import signal
 import threading
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from cdc_core.envelope import Column, TableSchema
 from tests.translator.plugins.installed import PAIRS, install
 from translator.codecs.avro import AvroCodec
-from translator.dialects import MaskedValues, _time_limit, build, check_maskable, masked_copy, with_recognizer
+from translator.dialects import MaskedValues, _time_limit, build, check_maskable, masked_copy
 from translator.errors import ConfigError, ErrorCode, Unmaskable
-from translator.message import Guarded, Learning, Limits, Message, MessageError, Naming, Sequenced, Setup, Skip
+from translator.message import Changes, Guarded, Learning, Limits, Message, MessageError, Naming, Sequenced, Setup, Skip
 from translator.operations.file_translator import FileTranslator, of_dialect
-from translator.operations.recognition import recognise
 from translator.translation.dead_letter import DeadLetter
 from translator.translation.native_path import native_path
 from translator.translation.translate import RUN, Translator
@@ -57,11 +56,20 @@ def works(translator: FileTranslator) -> bool:
         ("no change", "a change is a str"),
         ("decimal", "an image maps str to "),
         ("code", "a code that is not for dialects"),
-        ("time", "a field of RowChange does not have its declared type"),
-        ("surrogate", "a field of RowChange does not have its declared type"),
-        ("table", "a field of RowChange does not have its declared type"),
-        ("needs", "a field of Needs does not have its declared type"),
-        ("learns", "a field of Learned does not have its declared type"),
+        ("time", "RowChange.ts_commit_us does not have its declared type"),
+        ("surrogate", "RowChange.after does not have its declared type"),
+        ("table", "RowChange.table does not have its declared type"),
+        ("needs", "Needs.key does not have its declared type"),
+        ("learns", "Learned.document does not have its declared type"),
+        ("lazy exit", "SystemExit in "),
+        ("interrupt", "KeyboardInterrupt in "),
+        ("cancel", "CancelledError in "),
+        ("generator", "GeneratorExit in "),
+        ("liar", "ZeroDivisionError in the Liar that the dialect raised"),
+        ("schema text", "Needs has schema_text"),
+        ("no table", "the name of a table is empty"),
+        ("no column", "the name of a column is empty"),
+        ("schema", "not a canonical type"),
         ("list", "an image maps str to list"),
         ("empty", "ValueError in translation/translate.py"),
         ("op", "KeyError in translation/translate.py"),
@@ -70,12 +78,73 @@ def works(translator: FileTranslator) -> bool:
         ("learned", "JSONDecodeError in json/decoder.py"),
     ],
 )
-def test_a_failure(pairs: FileTranslator, do: str, said: str) -> None:
+def test_a_failure(pairs: FileTranslator, do: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The reason names the type of the exception or the kind of result, but not the row. The next message is read."""
+    monkeypatch.setattr(signal, "getsignal", lambda number: None)  # as in the service, which handles Ctrl-C itself
     letter = dead(pairs, do, CARD if do != "decimal" else "4111.25")
     assert ErrorCode.DIALECT_FAILED == letter.code
     assert said in letter.reason
     assert works(pairs)
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"key_kind": CARD}, "a key_kind is not one of primary, unique, configured, none"),
+        ({"types": {"id": CARD}}, "not a canonical type"),
+        ({"notes": [CARD]}, "a note is not a word of capital letters"),
+        ({"row": -1}, "RowChange.row is negative"),
+        ({"rows": 0}, "RowChange.rows is less than 1"),
+        ({"ext": {"x": 1}}, "RowChange.ext[...] does not have its declared type"),
+    ],
+)
+def test_a_value_that_is_not_allowed(pairs: FileTranslator, fields: object, said: str) -> None:
+    """Consumers get only values from the closed lists."""
+    outcome = pairs.translate(message({"do": "set", "card": fields})).outcome
+    assert isinstance(outcome, DeadLetter)
+    assert (ErrorCode.DIALECT_FAILED, True, False) == (outcome.code, said in outcome.reason, CARD in outcome.reason)
+
+
+@pytest.mark.parametrize("number", ["nan", "inf", "-inf"])
+def test_a_number_that_is_not_finite(pairs: FileTranslator, number: str) -> None:
+    """JSON has no such number, and NULL would be another value."""
+    assert "a number that is not finite" in dead(pairs, "not finite", number).reason
+
+
+def test_a_schema(pairs: FileTranslator) -> None:
+    """A schema gets the name of its source and table, and its real fingerprint."""
+    changes = build("pairs", Setup("s"), {}).decode(message({"do": "schema", "card": "int64"}))
+    assert isinstance(changes, Changes)
+    columns = (Column("id", "int64", key=1),)
+    assert TableSchema.of("s", None, None, "pairs", columns, "none") == changes.changes[0].schema
+
+
+def test_a_ctrl_c(pairs: FileTranslator) -> None:
+    """A command can be interrupted while a plug-in runs."""
+    with pytest.raises(KeyboardInterrupt):
+        pairs.translate(message({"do": "interrupt"}))
+
+
+def test_a_text_that_cannot_be_encoded(pairs: FileTranslator) -> None:
+    """A dead letter can be written for each rejection, and its code is one of the translator's."""
+    outcome = pairs.translate(message({"do": "odd"})).outcome
+    assert isinstance(outcome, DeadLetter)
+    assert ErrorCode.INVALID_FIELD is outcome.code
+    assert rb"a \ud800 at $.\ud800" in outcome.reason.encode()
+
+
+@pytest.mark.parametrize("do", ["rows", "lazy loop"])
+def test_too_many_changes(pairs: FileTranslator, do: str) -> None:
+    outcome = pairs.translate(message({"do": do, "id": 1})).outcome
+    assert isinstance(outcome, DeadLetter)
+    assert (ErrorCode.LIMIT_EXCEEDED, True) == (outcome.code, "limits.rows" in outcome.reason)
+
+
+@pytest.mark.parametrize("body", ["yield exit(5)", "while True: yield self.table"])
+def test_tables_that_come_lazily(body: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A generator neither stops the process nor runs for ever."""
+    install(tmp_path, monkeypatch, code=with_members(f"def tables(self, message):\n            {body}\n"))
+    assert Translator("s", build("pairs", Setup("s"), {}), Limits()).tables(message({"do": "reject"})) is None
 
 
 def test_the_line_of_a_failure(pairs: FileTranslator) -> None:
@@ -98,7 +167,7 @@ def test_a_key_that_the_row_lacks(pairs: FileTranslator) -> None:
     assert (None, ["KEY_INCOMPLETE"]) == (event.key, event.notes)
 
 
-@pytest.mark.parametrize("do", ["loop", "stubborn loop", "sleep", "regex"])
+@pytest.mark.parametrize("do", ["loop", "stubborn loop", "sleep", "regex", "lazy sleep"])
 def test_a_hang(pairs: FileTranslator, do: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A call that takes too long ends, and so does its timer."""
     monkeypatch.setattr(_time_limit, "SECONDS", 1)
@@ -193,32 +262,16 @@ class TestMasks:
             masked_copy(build("pairs", Setup("s"), {}), message({"card": CARD}), MaskedValues(b"k"))
         assert CARD not in str(error.value)
 
+    @pytest.mark.parametrize("result", ["'text'", "None"])
+    def test_a_function_that_returns_no_bytes(
+        self, result: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        install(tmp_path, monkeypatch, more=f", masked_value=lambda value, masked: {result}")
+        with pytest.raises(Unmaskable, match=r"masked_value returned .* instead of bytes"):
+            masked_copy(build("pairs", Setup("s"), {}), message({"card": CARD}), MaskedValues(b"k"))
 
-class TestRecognition:
-    def said(self) -> tuple[Any, list[str]]:
-        warnings: list[str] = []
-        (finding,) = recognise({"raw": [message({"id": 1, "x": CARD})]}, with_recognizer(warnings.append))
-        return finding, warnings
-
-    def test_none(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        install(tmp_path, monkeypatch)
-        finding, warnings = self.said()
-        assert (None, []) == (finding.dialect, warnings)
-
-    def test_a_recognizer(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        install(tmp_path, monkeypatch, more=", recognizer=Recognizer(({},), propose)")
-        finding, warnings = self.said()
-        assert ("pairs", {"table": "pairs"}, []) == (finding.dialect, finding.options, warnings)
-
-    def test_a_recognizer_that_fails(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        install(tmp_path, monkeypatch, more=", recognizer=Recognizer(({},), int)")
-        finding, (warning,) = self.said()
-        assert ("pairs", {}) == (finding.dialect, finding.options)
-        assert "dialect pairs proposes no options: TypeError in " in warning
-        assert CARD not in warning
-
-    def test_a_plugin_that_cannot_be_loaded(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        install(tmp_path, monkeypatch, api=2)
-        finding, (warning,) = self.said()
-        assert finding.dialect is None
-        assert warning.startswith("plug-in ignored: dialect pairs (cdc-pairs 1.2) was written for version 2")
+    @pytest.mark.parametrize("result", ["'text'", "Message('t', 0, 0, 0, None, 'text')"])
+    def test_a_copy_that_is_no_message(self, result: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        install(tmp_path, monkeypatch, code=with_members(f"def masked_copy(self, message, masked): return {result}"))
+        with pytest.raises(Unmaskable, match="its dialect failed"):
+            masked_copy(build("pairs", Setup("s"), {}), message({"card": CARD}), MaskedValues(b"k"))

@@ -89,7 +89,7 @@ def test_another_api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("PLUGIN = 7", "the entry point refers to int instead of a DialectPlugin"),
         ("OTHER = 7", "AttributeError"),
         (PAIRS.replace("build=Pairs", "build=lambda setup, options: 1 / 0"), "cannot be built: ZeroDivisionError"),
-        (PAIRS.replace("build=Pairs", "build=lambda setup, options: 7"), "the `name` of the dialect that was built"),
+        (PAIRS.replace("build=Pairs", "build=lambda setup, options: 7"), "with the name None; expected 'pairs'"),
         (PAIRS.replace('PLUGIN = DialectPlugin(name="@NAME@"', 'PLUGIN = DialectPlugin(name="x"'), "is named 'x'"),
     ],
 )

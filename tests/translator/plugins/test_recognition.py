@@ -1,0 +1,48 @@
+"""`translator init` with plug-ins: each is tried, and one that fails does not affect the others."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.translator.plugins.installed import install
+from translator.dialects import with_recognizer
+from translator.message import Message
+from translator.operations.recognition import recognise
+
+CARD = "4111-1111-1111-1111"
+
+
+def message(value: object) -> Message:
+    return Message("raw", 0, 7, 0, None, json.dumps(value).encode())
+
+
+class TestRecognition:
+    def said(self) -> tuple[Any, list[str]]:
+        warnings: list[str] = []
+        (finding,) = recognise({"raw": [message({"id": 1, "x": CARD})]}, with_recognizer(warnings.append))
+        return finding, warnings
+
+    def test_none(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        install(tmp_path, monkeypatch)
+        finding, warnings = self.said()
+        assert (None, []) == (finding.dialect, warnings)
+
+    def test_a_recognizer(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        install(tmp_path, monkeypatch, more=", recognizer=Recognizer(({},), propose)")
+        finding, warnings = self.said()
+        assert ("pairs", {"table": "pairs"}, []) == (finding.dialect, finding.options, warnings)
+
+    def test_a_recognizer_that_fails(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        install(tmp_path, monkeypatch, more=", recognizer=Recognizer(({},), int)")
+        finding, (warning,) = self.said()
+        assert ("pairs", {}) == (finding.dialect, finding.options)
+        assert "dialect pairs proposes no options: TypeError in " in warning
+        assert CARD not in warning
+
+    def test_a_plugin_that_cannot_be_loaded(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        install(tmp_path, monkeypatch, api=2)
+        finding, (warning,) = self.said()
+        assert finding.dialect is None
+        assert warning.startswith("plug-in ignored: dialect pairs (cdc-pairs 1.2) was written for version 2")
