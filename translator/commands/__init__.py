@@ -42,8 +42,11 @@ def _show_version(context: click.Context, _: click.Parameter, wanted: bool) -> N
     from translator.dialects import installed  # not needed by any other command's start
 
     click.echo(f"translator, version {version('cdc-translator')}, {way()}")
-    for plugin in installed():
-        click.echo(f"dialect {plugin}")
+    try:
+        for plugin in installed():
+            click.echo(f"dialect {plugin}")
+    except ConfigError as error:
+        click.echo(str(error))
     context.exit()
 
 

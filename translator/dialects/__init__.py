@@ -61,7 +61,12 @@ def with_recognizer(warn: Callable[[str], object]) -> dict[str, DialectPlugin]:
         warn: called with a sentence for each plug-in that cannot be used.
     """
     found = dict(DIALECTS)
-    for name in dict.fromkeys(plugin.name for plugin in installed()):
+    try:
+        plugins = installed()
+    except ConfigError as error:
+        warn(f"plug-ins ignored: {error}")
+        return found
+    for name in dict.fromkeys(plugin.name for plugin in plugins):
         try:
             plugin = plugin_of(name)
             if plugin.recognizer is None:

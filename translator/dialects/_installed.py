@@ -7,13 +7,15 @@ all sources name built-in dialects.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from importlib.metadata import EntryPoint, entry_points
+from typing import Any
 
 from msgspec import Struct
 
 from translator.dialects._plugin import API, DialectPlugin
 from translator.errors import ConfigError, unknown
+from translator.proposals import Recognizer
 
 GROUP = "cdc_translator.dialects"
 """The group of entry points in which distributions offer dialects."""
@@ -38,9 +40,18 @@ def find(builtin: Collection[str]) -> dict[InstalledPlugin, EntryPoint]:
 
     Args:
         builtin: the names of the built-in dialects. A plug-in with such a name is never used.
+
+    Raises:
+        ConfigError: the metadata of a distribution, of a plug-in or not, cannot be read.
     """
-    found = {_described(entry): entry for entry in entry_points(group=GROUP) if entry.name not in builtin}
-    return dict(sorted(found.items()))
+    try:
+        found = {_described(entry): entry for entry in entry_points(group=GROUP) if entry.name not in builtin}
+    except Exception as error:  # Python does not check what it reads, and any distribution can be damaged
+        raise ConfigError(
+            f"the installed plug-ins cannot be listed, because the metadata of an installed distribution is damaged "
+            f"({type(error).__name__}: {error}). Reinstall this distribution; `pip check` can find it"[:_REASON_CHARS]
+        ) from None
+    return dict(sorted(found.items(), key=lambda offer: offer[0]))
 
 
 def load(name: str, builtin: Collection[str]) -> DialectPlugin:
@@ -61,15 +72,16 @@ def load(name: str, builtin: Collection[str]) -> DialectPlugin:
 
 
 def _described(entry: EntryPoint) -> InstalledPlugin:
-    if entry.dist is None:  # only for entry points that were not read from a distribution
-        return InstalledPlugin(entry.name, "unknown", "unknown")
-    return InstalledPlugin(entry.name, entry.dist.name, entry.dist.version)
+    # Some entry points were not read from a distribution, and the metadata of a distribution can lack any line.
+    metadata = None if entry.dist is None else entry.dist.metadata
+    known = {} if metadata is None else dict(metadata.items())  # type: ignore[attr-defined]  # an email.message.Message
+    return InstalledPlugin(entry.name, known.get("Name") or "unknown", known.get("Version") or "unknown")
 
 
 def _loaded(plugin: InstalledPlugin, entry: EntryPoint) -> object:
     try:
         return entry.load()
-    except Exception as error:  # no message has been read yet, so the text contains no row data
+    except (Exception, SystemExit) as error:  # no message has been read yet, so the text contains no row data
         reason = f"{type(error).__name__}: {error}"[:_REASON_CHARS]
         raise ConfigError(f"dialect {plugin} cannot be loaded from {entry.value}: {reason}") from None
 
@@ -79,15 +91,44 @@ def _checked(plugin: InstalledPlugin, loaded: object) -> DialectPlugin:
         raise ConfigError(
             f"dialect {plugin}: the entry point refers to {type(loaded).__name__} instead of a DialectPlugin"
         )
-    if loaded.api != API:
+    if type(loaded.api) is not int or loaded.api != API:
         raise ConfigError(
             f"dialect {plugin} was written for version {loaded.api!r} of the dialect interface, but this translator "
             f"has version {API}. Install a release of {plugin.distribution} for version {API}, or a translator with "
             f"version {loaded.api!r} (docs/dialects/your-own.md)"
         )
-    if loaded.name != plugin.name or not _NAME.fullmatch(loaded.name):
+    if loaded.name != plugin.name or not _NAME.fullmatch(plugin.name):
         raise ConfigError(
             f"dialect {plugin}: its DialectPlugin is named {loaded.name!r}. Both names must be equal, and match "
             f"{_NAME.pattern}"
         )
+    for field, (is_valid, expected) in _FIELDS.items():
+        value = getattr(loaded, field)
+        if not is_valid(value):
+            raise ConfigError(f"dialect {plugin}: {field} is {_kind(value)}; expected {expected}")
     return loaded
+
+
+def _kind(value: object) -> str:
+    return f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
+
+
+def _is_recognizer(value: object) -> bool:
+    if not isinstance(value, Recognizer):
+        return False
+    attempts = value.attempts
+    return (
+        callable(value.propose) and isinstance(attempts, (tuple, list)) and all(isinstance(a, dict) for a in attempts)
+    )
+
+
+_FIELDS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "build": (callable, "a function or a class"),
+    "options": (lambda value: isinstance(value, type) and issubclass(value, Struct), "a subclass of msgspec.Struct"),
+    "recognizer": (
+        lambda value: value is None or _is_recognizer(value),
+        "a Recognizer with a tuple of dicts and a function, or None",
+    ),
+    "masked_value": (lambda value: value is None or callable(value), "a function or None"),
+}
+"""The fields of a DialectPlugin that Python does not check, each with its check and what is expected."""

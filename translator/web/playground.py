@@ -13,6 +13,7 @@ import msgspec
 import yaml
 from msgspec import Struct
 
+from translator.dialects import DIALECTS
 from translator.errors import ConfigError, unknown
 from translator.message import Learned, Limits, Message, Skip
 from translator.operations.explanation import outcome_lines
@@ -110,6 +111,8 @@ def answer(question: PastedMessage) -> MessageReading:
     if len(question.options.encode()) > OPTIONS_BYTES:
         raise ConfigError(f"the options can have at most {OPTIONS_BYTES} bytes here")
     before = [line.encode() for line in question.before.splitlines() if line.strip()]
+    if question.dialect not in (RECOGNISE, *DIALECTS):
+        raise ConfigError(unknown("dialect", question.dialect, [RECOGNISE, *DIALECTS]))
     *others, message = [Message(_TOPIC, 0, offset, 0, None, text) for offset, text in enumerate([*before, value])]
     message = msgspec.structs.replace(message, key=question.key.encode() or None)
     options = _options(question.options)

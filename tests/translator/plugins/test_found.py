@@ -14,6 +14,7 @@ from translator import dialects
 from translator.commands import cli
 from translator.errors import ConfigError
 from translator.message import Changes, Message, Setup
+from translator.web import playground
 
 ROOT = Path(__file__).parents[3]
 
@@ -91,11 +92,71 @@ def test_another_api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (PAIRS.replace("build=Pairs", "build=lambda setup, options: 1 / 0"), "cannot be built: ZeroDivisionError"),
         (PAIRS.replace("build=Pairs", "build=lambda setup, options: 7"), "with the name None; expected 'pairs'"),
         (PAIRS.replace('PLUGIN = DialectPlugin(name="@NAME@"', 'PLUGIN = DialectPlugin(name="x"'), "is named 'x'"),
+        ("raise SystemExit(9)", "cannot be loaded from cdc_pairs:PLUGIN: SystemExit: 9"),
+        (PAIRS.replace("api=@API@", "api=True"), "was written for version True"),
+        (PAIRS.replace("options=Options", "options=dict"), "options is the class dict; expected a subclass of"),
+        (PAIRS.replace("options=Options", "options=None"), "options is NoneType; expected a subclass of"),
+        (PAIRS.replace("build=Pairs", "build=None"), "build is NoneType; expected a function or a class"),
+        (PAIRS.replace("@MORE@", ", recognizer=propose"), "recognizer is function; expected a Recognizer"),
+        (PAIRS.replace("@MORE@", ", recognizer=Recognizer((1,), propose)"), "recognizer is Recognizer; expected a"),
+        (PAIRS.replace("@MORE@", ", masked_value=1"), "masked_value is int; expected a function or None"),
+        (PAIRS.replace("build=Pairs", "build=lambda setup, options: exit(3)"), "cannot be built: SystemExit in "),
+        (PAIRS.replace("def decode(", "def decoed("), "build returned a dialect without the method decode"),
+        (PAIRS.replace("name = ", "native_position = '('; name = "), "native_position is not a regular expression"),
+        (PAIRS.replace("name = ", "native_position = 5; name = "), "native_position is not a regular expression"),
+        (PAIRS.replace("name = ", "learns = 5; name = "), "learns is int; expected bool"),
+        (PAIRS.replace("name = ", "learns = property(lambda self: 1 / 0); name = "), "cannot be built: ZeroDivision"),
     ],
 )
 def test_a_broken_plugin(code: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(tmp_path, monkeypatch, code=code)
     assert said in error_of()
+
+
+def test_an_error_does_not_quote_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An option can be a password. The error names a line of the plug-in instead."""
+    code = PAIRS.replace("build=Pairs", "build=lambda setup, options: int(options.table)")
+    install(tmp_path, monkeypatch, code=code)
+    text = error_of(table="hunter2")
+    assert ("ValueError in " in text, "hunter2" in text) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("entries", "metadata_text", "said"),
+    [
+        ("[console_scripts]\nnonsense\n", "Name: x\nVersion: 1\n", "the installed plug-ins cannot be listed"),
+        ("[cdc_translator.dialects]\nx = m:P\n", "Version: 1\n", None),
+        ("[cdc_translator.dialects]\nx = m:P\n", "Name: x\n", "dialect x (x unknown)"),
+        ("[cdc_translator.dialects]\nx = \n", "Name: x\nVersion: 1\n", "dialect x (x 1)"),
+    ],
+)
+def test_damaged_metadata(
+    entries: str,
+    metadata_text: str,
+    said: str | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """`--version` and `init` work next to any distribution, and a source gets an error for the operator."""
+    info = tmp_path / "x-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\n{metadata_text}")
+    (info / "entry_points.txt").write_text(entries)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    cli(["--version"], standalone_mode=False)
+    assert (said or "") in capsys.readouterr().out
+    warnings: list[str] = []
+    assert set(dialects.DIALECTS) == set(dialects.with_recognizer(warnings.append))
+    assert 1 == len(warnings)
+    error_of("x")
+
+
+def test_the_playground_loads_no_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A visitor chooses only among the dialects that the page offers."""
+    install(tmp_path, monkeypatch)
+    with pytest.raises(ConfigError, match="unknown dialect 'pairs'"):
+        playground.answer(playground.PastedMessage('{"id": 1}', dialect="pairs"))
 
 
 def test_an_unknown_dialect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

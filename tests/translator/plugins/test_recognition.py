@@ -46,3 +46,9 @@ class TestRecognition:
         finding, (warning,) = self.said()
         assert finding.dialect is None
         assert warning.startswith("plug-in ignored: dialect pairs (cdc-pairs 1.2) was written for version 2")
+
+    def test_a_recognizer_that_returns_nothing(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        install(tmp_path, monkeypatch, more=", recognizer=Recognizer(({},), lambda sample: None)")
+        finding, (warning,) = self.said()
+        assert ("pairs", {}) == (finding.dialect, finding.options)
+        assert "propose returned something other than a list of Proposal" in warning
