@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Callable
 from types import FrameType
 from typing import ParamSpec, TypeVar
 
 SECONDS = 10
-"""Maximum time for one call. Far more than any message within the limits takes, and less than `timing.stuck`, after
+"""Maximum time for one call. Any message within the limits takes far less. It is less than `timing.stuck`, after
 which the watchdog ends the process.
 """
 
@@ -49,6 +50,8 @@ def limited(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """
     if threading.current_thread() is not threading.main_thread():
         return call(*args, **kwargs)
+    started = time.monotonic()
+    timer = signal.getitimer(signal.ITIMER_REAL)
     before = signal.signal(signal.SIGALRM, _Ticks(SECONDS))
     try:
         try:
@@ -62,3 +65,11 @@ def limited(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         raise
     finally:
         signal.signal(signal.SIGALRM, before)
+        _resume(timer, time.monotonic() - started)
+
+
+def _resume(timer: tuple[float, float], passed: float) -> None:
+    """Start a timer of other code again. If it expired during the call, its signal follows immediately."""
+    left, interval = timer
+    if left:
+        signal.setitimer(signal.ITIMER_REAL, max(left - passed, 1e-6), interval)

@@ -3,6 +3,7 @@
 import json
 import signal
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -178,6 +179,26 @@ def test_a_hang(pairs: FileTranslator, do: str, monkeypatch: pytest.MonkeyPatch)
     assert works(pairs)
     assert (0.0, 0.0) == signal.getitimer(signal.ITIMER_REAL)
     assert before == signal.getsignal(signal.SIGALRM)
+
+
+def test_a_timer_of_other_code(pairs: FileTranslator) -> None:
+    """A call does not stop a timer that was running before, even if the timer expires during the call."""
+    expired: list[int] = []
+    before = signal.signal(signal.SIGALRM, lambda number, frame: expired.append(number))
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 3600, 7)
+        assert works(pairs)
+        left, interval = signal.setitimer(signal.ITIMER_REAL, 0)
+        assert (True, 7.0) == (3000 < left < 3600, interval)
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        pairs.translate(message({"do": "nap"}))
+        for _ in range(600):
+            if not expired:
+                time.sleep(0.1)
+        assert [signal.SIGALRM] == expired
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def test_other_threads_have_no_limit(pairs: FileTranslator) -> None:
