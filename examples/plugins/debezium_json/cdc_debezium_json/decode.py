@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import math
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from functools import partial
@@ -52,7 +54,9 @@ class DebeziumJson:
         if not options.unavailable:
             raise ConfigError("debezium_json: unavailable must not be empty")
         self._limits = setup.limits
-        self._unavailable = options.unavailable
+        placeholder = options.unavailable
+        # Columns with bytes have the placeholder as base64.
+        self._unavailable = (placeholder, base64.b64encode(placeholder.encode()).decode())
 
     def decode(self, message: Message) -> Changes | Skip:
         """Return the only change in a record."""
@@ -98,7 +102,7 @@ class DebeziumJson:
             return None
         image: dict[str, Any] = {}
         for column, value in sent.items():
-            if value == self._unavailable:
+            if value in self._unavailable:
                 change.unavailable = [*(change.unavailable or ()), column]
             else:
                 image[column] = _canonical(value, columns.get(column), f"$.{name}")
@@ -128,7 +132,10 @@ def _canonical(value: object, column: Column | None, path: str) -> object:
             reason = "a value does not have the form that its schema announces"
             raise MessageError(ErrorCode.INVALID_FIELD, reason, path=path) from None
     if isinstance(value, Decimal):
-        return float(value)
+        number = float(value)
+        if not math.isfinite(number):
+            raise MessageError(ErrorCode.INVALID_FIELD, "a number is too large for a double", path=path)
+        return number
     if isinstance(value, (dict, list)):
         reason = "a value is a JSON object or array; configure Debezium to write it as text"
         raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, reason, path=path)

@@ -1,5 +1,6 @@
 """Messages as Debezium's connectors write them, and what the translator makes of them."""
 
+import base64
 import json
 from typing import Any
 
@@ -60,6 +61,60 @@ def test_types() -> None:
     ]
     image = json.loads(event(with_schema(columns, {"d": 19000, "t": 1465491411815, "p": "/xs="})).after)
     assert image == {"d": "2022-01-08", "t": "2016-06-09T16:56:51.815", "p": "-2.29"}
+
+
+def test_bytes_that_were_not_sent() -> None:
+    """A column with bytes has the placeholder as base64."""
+    after = {"id": 1004, "photo": base64.b64encode(b"__debezium_unavailable_value").decode()}
+    columns = [{"field": "id", "type": "int32"}, {"field": "photo", "type": "bytes"}]
+    found = event(with_schema(columns, after), {"id": 1004})
+    assert (found.unavailable, json.loads(found.after)) == (["photo"], {"id": 1004})
+
+
+@pytest.mark.parametrize("digits", [38, 65])
+@pytest.mark.parametrize("sign", ["", "-"])
+def test_a_long_decimal(digits: int, sign: str) -> None:
+    """No digit is lost. MySQL's decimals have up to 65 digits."""
+    whole = ("1234567890" * 7)[: digits - 4]
+    unscaled = int(f"{sign}{whole}8901")
+    column = {"field": "p", "type": "bytes", "name": "org.apache.kafka.connect.data.Decimal"}
+    encoded = base64.b64encode(unscaled.to_bytes(28, signed=True)).decode()
+    found = event(with_schema([{**column, "parameters": {"scale": "4"}}], {"p": encoded}))
+    assert json.loads(found.after) == {"p": f"{sign}{whole}.8901"}
+
+
+@pytest.mark.parametrize(
+    ("sent", "canonical"),
+    [
+        ("2020-01-01T00:00:00.100+02:00", "2019-12-31T22:00:00.1Z"),
+        ("2020-01-01T00:00:00.123456789Z", "2020-01-01T00:00:00.123456789Z"),
+        ("2020-01-01T00:00:00.000Z", "2020-01-01T00:00:00Z"),
+    ],
+)
+def test_a_time_with_an_offset(sent: str, canonical: str) -> None:
+    columns = [{"field": "z", "type": "string", "name": "io.debezium.time.ZonedTimestamp"}]
+    assert json.loads(event(with_schema(columns, {"z": sent})).after) == {"z": canonical}
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("int32", True),
+        ("int64", "Anne"),
+        ("boolean", 1),
+        ("string", 1),
+        ("bytes", 1),
+        ("double", "NaN"),
+        ("float", True),
+    ],
+)
+def test_a_value_of_another_type(kind: str, value: object) -> None:
+    assert translated(with_schema([{"field": "name", "type": kind}], {"name": value})).code == "INVALID_FIELD"
+
+
+def test_a_number_that_no_double_holds() -> None:
+    body = json.dumps({**CREATE, "after": {"id": 1}}).replace('"id": 1', '"id": 1.5e999')
+    assert translated(body.encode()).code == "INVALID_FIELD"
 
 
 def test_a_truncate() -> None:

@@ -6,6 +6,7 @@ columns that changed, with their old values.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from fnmatch import fnmatchcase
@@ -43,6 +44,7 @@ STATEMENTS = (
     *("table-create", "table-alter", "table-drop"),
     *("database-create", "database-alter", "database-drop"),
 )
+_MOST_ZEROS = 1000
 _JSON = msgspec.json.Encoder(decimal_format="number")
 _TYPES = (*OPERATIONS, *MARKS, *STATEMENTS)
 
@@ -64,7 +66,7 @@ class Maxwell:
     def __init__(self, setup: Setup, options: Options) -> None:
         self._limits = setup.limits
         self._declared = setup.tables
-        self._fraction = _plain if options.fractions == "text" else float
+        self._fraction = _plain if options.fractions == "text" else _double
 
     def decode(self, message: Message) -> Changes | Skip:
         """Return the only change in a message."""
@@ -135,7 +137,15 @@ class Maxwell:
 
 
 def _plain(number: Decimal) -> str:
+    if abs(int(number.as_tuple().exponent)) > _MOST_ZEROS:
+        raise MessageError(ErrorCode.INVALID_FIELD, f"a number has an exponent beyond {_MOST_ZEROS}", path="$.data")
     return f"{number:f}"
+
+
+def _double(number: Decimal) -> float:
+    if not math.isfinite(found := float(number)):
+        raise MessageError(ErrorCode.INVALID_FIELD, "a number is too large for a double", path="$.data")
+    return found
 
 
 def _table(body: Mapping[str, Any]) -> TableName:

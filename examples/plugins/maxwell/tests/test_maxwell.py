@@ -100,3 +100,10 @@ def test_what_is_rejected(body: object, code: str) -> None:
     found = translated(body)
     assert code == found.code
     assert "Stanislaw" not in found.reason
+
+
+@pytest.mark.parametrize(("number", "fractions"), [("1e9999999", "text"), ("1e-1001", "text"), ("1.5e999", "number")])
+def test_a_number_that_is_too_large(number: str, fractions: str) -> None:
+    """A short number in a message never becomes a text of megabytes, and never infinity."""
+    body = json.dumps(INSERT).replace("12.5", number).encode()
+    assert translated(body, fractions=fractions).code in {"INVALID_FIELD", "LIMIT_EXCEEDED"}
