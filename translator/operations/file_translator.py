@@ -10,7 +10,7 @@ import msgspec
 from translator import dialects
 from translator.codecs.json import JsonCodec
 from translator.config.options import parse_options
-from translator.errors import ConfigError, ContradictionError, FatalError
+from translator.errors import ConfigError, ContradictionError, FatalError, MessageError
 from translator.message import DeclaredTable, Dialect, Limits, Message, Needs, Setup
 from translator.resolution.resolve import UNBOUNDED, EventOutput, Outputs, OutputTopic, Resolver, Translation
 from translator.translation.metadata_catalog import MetadataCatalog
@@ -60,13 +60,17 @@ class FileTranslator:
         """Learn a schema that is not in any message.
 
         Raises:
-            ConfigError: the dialect does not use schemas.
+            ConfigError: the dialect does not use schemas, or cannot read this one.
         """
         try:
             self._catalog.learn(self._translator.source, key, text, self._translator.dialect)
         except FatalError:
             raise ConfigError(
                 f"--schemas is not allowed: dialect {self._translator.dialect.name} does not use a schema registry"
+            ) from None
+        except MessageError as error:
+            raise ConfigError(
+                f"--schemas: dialect {self._translator.dialect.name} cannot read the schema {key}: {error}"
             ) from None
 
     def translate(self, message: Message) -> Translation:

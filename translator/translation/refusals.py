@@ -52,11 +52,15 @@ def bounded(reason: str) -> str:
     return reason if len(reason) <= MAX_REASON else reason[:MAX_REASON] + "…"
 
 
-def without_text(error: MessageError) -> str:
-    """Return a rejection's reason without text from the message, which could contain a masked value."""
+def without_text(error: MessageError, line: str | None = None) -> str:
+    """Return a rejection's reason without text from the message, which could contain a masked value.
+
+    Args:
+        line: the line that rejected the message, if it is not in this package.
+    """
     if error.code in _OF_NO_MESSAGE:
         return error.reason
-    lines = _our_lines(error)[-_LINES:]
+    lines = _our_lines(error)[-_LINES:] if line is None else [line]
     where = f"rejected in {', '.join(lines)}" if lines else "rejected"
     why = "the content is not shown because columns of the source are masked (masks.messages)"
     return f"{_FIXED_TEXTS[error.code]}; {where}; {why}"

@@ -18,6 +18,7 @@ from cdc_core.position import position
 from translator.codecs.record import Record
 from translator.codecs.registered import UnregisteredSchema
 from translator.dialects._contained import Contained
+from translator.dialects._plugin_calls import line_of
 from translator.errors import ErrorCode, MessageError
 from translator.message import (
     Change,
@@ -239,7 +240,8 @@ class Translator:
 
     def _letter(self, message: Message, error: MessageError, reason: str) -> DeadLetter:
         place = f"topic {message.topic}, partition {message.partition}, offset {message.offset}"
-        text = bounded(reason if self.shows_messages else without_text(error))
+        line = line_of(error) if self.is_plugin and error.__traceback__ is not None else None
+        text = bounded(reason if self.shows_messages else without_text(error, line))
         return DeadLetter(error.code, f"{self.dialect.name}: {text} ({place})", not self.shows_messages)
 
     def _check_size(self, message: Message) -> None:

@@ -11,11 +11,13 @@ import pytest
 from cdc_core.envelope import Column, TableSchema
 from tests.translator.plugins.installed import PAIRS, install
 from translator.codecs.avro import AvroCodec
-from translator.dialects import MaskedValues, _time_limit, build, check_maskable, masked_copy
-from translator.errors import ConfigError, ErrorCode, Unmaskable
+from translator.config.mask_rules import MaskRule
+from translator.dialects import _time_limit, build
+from translator.errors import ConfigError, ErrorCode
 from translator.message import Changes, Guarded, Learning, Limits, Message, MessageError, Naming, Sequenced, Setup, Skip
 from translator.operations.file_translator import FileTranslator, of_dialect
 from translator.translation.dead_letter import DeadLetter
+from translator.translation.masking import SourceMasks
 from translator.translation.native_path import native_path
 from translator.translation.translate import RUN, Translator
 
@@ -160,6 +162,22 @@ def test_a_rejection(pairs: FileTranslator) -> None:
     assert (ErrorCode.INVALID_FIELD, True) == (outcome.code, "no field x" in outcome.reason)
 
 
+def test_a_rejection_with_masks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reason is withheld, so the author gets the line of the plug-in that rejected the message."""
+    install(tmp_path, monkeypatch)
+    masks = SourceMasks("s", [MaskRule("set_null")])
+    letter = Translator("s", build("pairs", Setup("s"), {}), Limits(), None, masks).translate(message({"do": "reject"}))
+    assert isinstance(letter, DeadLetter)
+    assert ("cdc_pairs.py:" in letter.reason, "no field x" in letter.reason) == (True, False)
+
+
+def test_a_schema_from_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`translate --schemas` with a dialect that learns nothing is a mistake in the call."""
+    install(tmp_path, monkeypatch, code=PAIRS.replace("return json.loads(document)", "raise NotImplementedError"))
+    with pytest.raises(ConfigError, match="dialect pairs cannot read the schema registry/1: NotImplementedError in "):
+        of_dialect("pairs", {}, "s", [], lambda text: None).teach("registry/1", b"{}")
+
+
 def test_a_key_that_the_row_lacks(pairs: FileTranslator) -> None:
     """The row is written without a key, as for a built-in dialect: no key is better than a wrong one."""
     translation = pairs.translate(message({"do": "key", "id": 1}))
@@ -257,42 +275,3 @@ def test_a_dialect_gets_its_own_options_alone(tmp_path: Path, monkeypatch: pytes
     setup, options = cdc_pairs.Pairs.got
     assert {"source", "limits", "tables", "lookup"} == set(setup.__struct_fields__)
     assert isinstance(options, cdc_pairs.Options)
-
-
-class TestMasks:
-    def test_no_function(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        install(tmp_path, monkeypatch)
-        dialect = build("pairs", Setup("s"), {})
-        with pytest.raises(ConfigError, match="dialect pairs cannot make masked copies"):
-            check_maskable(dialect)
-        with pytest.raises(ConfigError):
-            masked_copy(dialect, message({"id": 1}), MaskedValues(b"k"))
-
-    def test_a_function(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        more = ", masked_value=lambda value, masked: masked_json(value, masked, lambda path: 'value')"
-        install(tmp_path, monkeypatch, more=more)
-        dialect = build("pairs", Setup("s"), {})
-        check_maskable(dialect)
-        copy = masked_copy(dialect, message({"card": CARD}), MaskedValues(b"k"))
-        assert CARD not in (copy.value or b"").decode()
-
-    def test_a_function_that_fails(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The record is left out, with a reason that does not quote it."""
-        install(tmp_path, monkeypatch, more=", masked_value=lambda value, masked: int(value)")
-        with pytest.raises(Unmaskable, match="its dialect failed: ValueError") as error:
-            masked_copy(build("pairs", Setup("s"), {}), message({"card": CARD}), MaskedValues(b"k"))
-        assert CARD not in str(error.value)
-
-    @pytest.mark.parametrize("result", ["'text'", "None"])
-    def test_a_function_that_returns_no_bytes(
-        self, result: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        install(tmp_path, monkeypatch, more=f", masked_value=lambda value, masked: {result}")
-        with pytest.raises(Unmaskable, match=r"masked_value returned .* instead of bytes"):
-            masked_copy(build("pairs", Setup("s"), {}), message({"card": CARD}), MaskedValues(b"k"))
-
-    @pytest.mark.parametrize("result", ["'text'", "Message('t', 0, 0, 0, None, 'text')"])
-    def test_a_copy_that_is_no_message(self, result: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        install(tmp_path, monkeypatch, code=with_members(f"def masked_copy(self, message, masked): return {result}"))
-        with pytest.raises(Unmaskable, match="its dialect failed"):
-            masked_copy(build("pairs", Setup("s"), {}), message({"card": CARD}), MaskedValues(b"k"))
