@@ -19,6 +19,7 @@ from translator.dialects._masked_json import masked_key
 from translator.dialects._masked_values import MaskedValues as MaskedValues
 from translator.dialects._plugin import DialectPlugin as DialectPlugin
 from translator.dialects._plugin import MasksItself
+from translator.dialects._time_limit import CALLS_PER_MESSAGE, SECONDS
 from translator.dialects.canal.plugin import PLUGIN as CANAL
 from translator.dialects.dts_avro.plugin import PLUGIN as DTS_AVRO
 from translator.dialects.qlik.plugin import PLUGIN as QLIK
@@ -99,6 +100,20 @@ def check_declared(dialect: Dialect, options: Mapping[str, Any]) -> None:
     """
     if isinstance(dialect, RequiresOptions):
         dialect.check_declared(options)
+
+
+def check_time(dialect: Dialect, stuck: float) -> None:
+    """Check that the watchdog does not end the process while a plug-in's calls are within their time limit.
+
+    Raises:
+        ConfigError: `timing.stuck` is too short.
+    """
+    longest = CALLS_PER_MESSAGE * SECONDS
+    if isinstance(dialect, Contained) and stuck <= longest:
+        raise ConfigError(
+            f"dialect {dialect.name} is a plug-in, which can take {longest} s for a message; set timing.stuck to more "
+            f"than {longest} (now {stuck:g})"
+        )
 
 
 def check_maskable(dialect: Dialect) -> None:

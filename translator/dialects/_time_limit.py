@@ -15,8 +15,11 @@ from types import FrameType
 from typing import ParamSpec, TypeVar
 
 SECONDS = 10
-"""Maximum time for one call. Any message within the limits takes far less. It is less than `timing.stuck`, after
-which the watchdog ends the process.
+"""Maximum time for one call. Any message within the limits takes far less."""
+
+CALLS_PER_MESSAGE = 3
+"""Maximum number of calls for one message: it is decoded, and with `on_error: hold_table` decoded again and asked for
+its tables. `timing.stuck`, after which the watchdog ends the process, must be longer than all of them.
 """
 
 P = ParamSpec("P")

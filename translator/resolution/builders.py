@@ -53,10 +53,18 @@ def build_translators(
         try:
             built[source.name] = _translator(source, settings, catalog, warn)
         except ConfigError as error:
-            known = source.dialect in dialects.DIALECTS
-            wrong.append((("sources", number, "options" if known else "dialect"), error))
+            wrong.append((("sources", number, _field_at_fault(source.dialect)), error))
     settings.refuse(wrong)
     return built
+
+
+def _field_at_fault(dialect: str) -> str:
+    """Return the setting with the mistake: `dialect` if it cannot be used with any options."""
+    try:
+        dialects.plugin_of(dialect)
+    except ConfigError:
+        return "dialect"
+    return "options"
 
 
 def _translator(
@@ -67,6 +75,7 @@ def _translator(
     setup = Setup(source.name, limits, tables, catalog.lookup(source.name))
     dialect = dialects.build(source.dialect, setup, source.options)
     dialects.check_declared(dialect, source.options)
+    dialects.check_time(dialect, settings.timing.stuck)
     order = NativeOrder(source.name, dialect, source.epochs, source.task) if source.order == "native" else None
     masks = build_masks(source, settings, warn)
     if masks is not None:

@@ -217,7 +217,7 @@ class Metrics:
         self.assigned = Gauge("cdc_partitions_assigned", "Partitions that this process owns.", registry=self.registry)
         info = Gauge(
             "cdc_build_info",
-            "Always 1. The labels contain the version, and the dialect plug-ins in use with theirs.",
+            "Always 1. The labels contain the version, and the dialect plug-ins in use, with their versions.",
             ("version", "plugins"),
             registry=self.registry,
         )

@@ -178,6 +178,12 @@ def test_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     config.write_text(text.format("pairs"))
     with pytest.raises(ConfigError, match=r"sources\[0\].*version 2 of the dialect interface"):
         cli(["check", "-c", str(config)], standalone_mode=False)
+    config.write_text(text.format("others, options: {tabel: x}"))
+    with pytest.raises(ConfigError, match=r"sources\[0\] \(s\)\.options: others: unknown option 'tabel'"):
+        cli(["check", "-c", str(config)], standalone_mode=False)
+    config.write_text(f"timing: {{stuck: 30}}\n{text.format('others')}")
+    with pytest.raises(ConfigError, match=r"set timing\.stuck to more than 30"):
+        cli(["check", "-c", str(config)], standalone_mode=False)
     config.write_text(text.format("others"))
     cli(["check", "-c", str(config)], standalone_mode=False)
     assert "ok, 1 source(s)" in capsys.readouterr().out
