@@ -66,7 +66,7 @@ def _remove(lake: Lake) -> None:
 
 
 @pytest.mark.parametrize("mode", Mode)
-@pytest.mark.parametrize("size", [1, 3, 100])
+@pytest.mark.parametrize("size", [1, 100])
 def test_the_table_is_as_it_was(lake_of_format: Lake, monkeypatch: pytest.MonkeyPatch, mode: Mode, size: int) -> None:
     """The result does not depend on the size of the parts. The old rows are in the previous version, and the other
     table is unchanged. Events that arrive during the rebuild are included.
