@@ -232,7 +232,7 @@ class ControlTables:
 
     def erased_keys(self) -> Mapping[str, ErasedKeys]:
         """Return the erased keys of each table."""
-        return self.erased.keys(self.batches.topic())
+        return self.erased.keys(self.batches.topic)
 
     def create(self) -> None:
         """Create the missing tables."""

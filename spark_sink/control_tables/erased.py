@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -50,9 +50,14 @@ class ErasedTable(ControlTable):
         self.append([{**row, "at": time.time_ns() // 1000}])
         self._keys = None
 
-    def keys(self, topic: Topic) -> Mapping[str, ErasedKeys]:
-        """Return the erased keys of each table. Every pipeline that reads the topic respects them."""
+    def keys(self, topic_now: Callable[[], Topic]) -> Mapping[str, ErasedKeys]:
+        """Return the erased keys of each table. Every pipeline that reads the topic respects them.
+
+        Args:
+            topic_now: returns the topic. It reads a table, so it is only called when the keys are read.
+        """
         if self._keys is None:
+            topic = topic_now()
             found: dict[str, dict[RowKey, dict[int, int]]] = {}
             for row in rows_of(self._warehouse, NAME, ["target", "columns", "digest", *Topic._fields, "offsets"]):
                 if (row["topic"], row["topic_id"]) != topic:
