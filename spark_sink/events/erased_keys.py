@@ -31,7 +31,11 @@ class RowKey(Struct, frozen=True):
 
     def within(self, shape: TableShape) -> TableShape | None:
         """Return a table's shape with these columns as its key, or None if the table lacks one of them."""
-        return msgspec.structs.replace(shape, key=self.columns) if shape.types.keys() >= {*self.columns} else None
+        return _keyed(shape, self.columns)
+
+
+def _keyed(shape: TableShape, columns: tuple[str, ...]) -> TableShape | None:
+    return msgspec.structs.replace(shape, key=columns) if shape.types.keys() >= {*columns} else None
 
 
 ErasedKeys = Mapping[RowKey, Mapping[int, int]]
@@ -72,11 +76,10 @@ def without_erased(
     part of the event. A changelog loses the whole event, because all of its parts contain the key.
     """
     for columns in dict.fromkeys(key.columns for key in erased):
-        if shape.types.keys() >= {*columns}:
-            of = {key.digest: offsets for key, offsets in erased.items() if key.columns == columns}
-            places = _early(records, of.values())
-            if places:
-                events = _without(events, of, places, msgspec.structs.replace(shape, key=columns))
+        of = {key.digest: offsets for key, offsets in erased.items() if key.columns == columns}
+        keyed = _keyed(shape, columns)
+        if keyed is not None and (places := _early(records, of.values())):
+            events = _without(events, of, places, keyed)
     return events
 
 

@@ -257,7 +257,10 @@ class Actions:
             raise FatalError("only Spark erases rows, and it is not running")
         if self._relayout is not None and target in self._relayout.rewriting():
             raise FatalError("its files are being rewritten; run the command again afterwards")
-        return self._erase(target, argument)
+        answer = self._erase(target, argument)
+        self._control.batches.write(None, self._as_it_is(target))
+        self._changed()
+        return answer
 
     def adopt(self, target: str, argument: str | None) -> RequestAnswer:
         """Assign a table to another source table, whose events then change its rows."""

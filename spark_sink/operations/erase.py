@@ -22,7 +22,6 @@ from spark_sink.events.arrow_values import image
 from spark_sink.events.erased_keys import RowKey, digest_of, digests_of, is_of
 from spark_sink.schema.evolution import TableShape
 from spark_sink.schema.table_naming import TablePattern
-from spark_sink.table_report import Done, TableCounters, TableReport
 from spark_sink.tables.delta.control_tables import rows_of
 from spark_sink.tables.delta.open_table import literal
 from spark_sink.tables.history_reader import taken_keys_property
@@ -89,11 +88,6 @@ class Erase:
         found = [self._erase_events(name, target, table.shape, key) for name in (parking.NAME, quarantine.NAME)]
         events, unreadable = (sum(counts) for counts in zip(*found, strict=True))
         files = sum(self._files.purge(name) for name in (target, parking.NAME, quarantine.NAME))
-        changed = self._tables.open(target)
-        if changed is not None:
-            report = TableReport(target, target, 0, Done(), TableCounters(), version=changed.version)
-            batches.write(None, [report])
-        self._control.changed()
         known = f". Records in quarantine that cannot be read, and may have the row: {unreadable}" if unreadable else ""
         return RequestAnswer(
             f"rows erased: {rows}; stored events erased: {events}; files of earlier versions deleted: {files}. Kafka "

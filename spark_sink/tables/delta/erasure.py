@@ -59,7 +59,6 @@ class DeltaErasure:
 
     def purge(self, name: str) -> int:
         path = location(self._warehouse, name)
-
         java: Any = self._spark._jvm
         log = java.org.apache.spark.sql.delta.DeltaLog.forTable(self._spark._jsparkSession, path)
         before = {**REMEMBERED, **DeltaTable(path).metadata().configuration}[REMEMBERED_PROPERTY]
@@ -87,10 +86,10 @@ def _purge(path: str, checkpoint: Callable[[], object]) -> int:
     table = DeltaTable(path)
     deleted = _delete_files(table, storage)
     checkpoint()
-    saved = [version for version, kind in _log(storage) if kind.startswith("checkpoint.")]
-    if max(saved, default=-1) < table.version():
+    log = _log(storage)
+    if max((version for version, kind in log if kind.startswith("checkpoint.")), default=-1) < table.version():
         raise FatalError("its log got no checkpoint, so the log's earlier entries were not deleted")
-    for version, kind in _log(storage):
+    for version, kind in log:
         if version < table.version():
             storage.delete_file(f"{_LOG}/{version:020}.{kind}")
     return deleted
@@ -119,10 +118,8 @@ def _file_actions(storage: fs.FileSystem, last: int) -> Iterator[dict[str, Any]]
             if kind == "json":
                 entries = map(json.loads, file.read().splitlines())
             elif kind.endswith("parquet"):
-                columns = pq.ParquetFile(file)
-                entries = iter(
-                    columns.read([n for n in ("add", "remove") if n in columns.schema_arrow.names]).to_pylist()
-                )
+                saved = pq.ParquetFile(file)
+                entries = iter(saved.read([one for one in _ACTIONS if one in saved.schema_arrow.names]).to_pylist())
             else:
                 continue
             for entry in entries:

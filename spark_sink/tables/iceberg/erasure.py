@@ -20,7 +20,6 @@ from spark_sink.tables.iceberg.maintenance import IcebergMaintenance
 from spark_sink.tables.iceberg.open_table import MARKERS_PROPERTY, markers_of
 from spark_sink.tables.iceberg.spark import SUMMARY
 from spark_sink.tables.iceberg.spark_catalog import java_table
-from spark_sink.tables.spark_sql import listed
 
 # With these properties, a commit deletes the metadata files of all commits before the last one.
 _FORGET = {"write.metadata.delete-after-commit.enabled": "true", "write.metadata.previous-versions-max": "1"}
@@ -44,7 +43,7 @@ class IcebergErasure:
         if not self._traits.can_expire:
             raise FatalError("its catalog does not allow snapshots to expire, so the row would stay in earlier ones")
         if properties:
-            self._spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ({listed(properties)})")
+            self._set(name, properties)
         markers = json.dumps(markers_of(loaded.metadata))
         with session_settings(self._spark, {SUMMARY + MARKERS_PROPERTY: markers}):
             count = delete_rows(self._spark, table, self._spark.table(table), shape, key)
