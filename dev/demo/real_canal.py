@@ -14,21 +14,11 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 from dev.demo.shop import TABLES, Row, Shop, ShopChange, ShopTable
 from dev.demo.sources import ShopSource
 from dev.demo.writers import Raw
+from dev.demo.writers.canal import COLUMN_TYPES
 from dev.servers.canal import TIME_ZONE, CanalError, CanalServer, CanalTopics
 from dev.servers.mariadb import MariaDb
 
 NAME, TOPIC = "mariadb", "raw.mariadb"
-
-_SQL_TYPES = {
-    "bigint": "bigint",
-    "int": "int",
-    "decimal": "decimal(14,2)",
-    "varchar": "varchar(100)",
-    "datetime": "datetime(6)",
-    "date": "date",
-    "double": "double",
-    "blob": "varbinary(16)",
-}
 
 # Canal sends this table's rows after everything that came before them. The sink writes it like any other table.
 _MARKS = "marks.sent"
@@ -108,7 +98,7 @@ def _mark(value: bytes | None) -> int | None:
 def _created(tables: tuple[ShopTable, ...]) -> str:
     statements = []
     for table in tables:
-        columns = [f"{column.name} {_SQL_TYPES[column.kind]}" for column in table.columns]
+        columns = [f"{column.name} {COLUMN_TYPES[column.kind]}" for column in table.columns]
         columns.append(f"PRIMARY KEY ({', '.join(table.key)})")
         statements.append(f"CREATE TABLE {table.name} ({', '.join(columns)});")
     return " ".join(statements)
@@ -118,7 +108,7 @@ def _statement(change: ShopChange) -> str:
     name, before, after = change.table.name, change.before, change.after
     if change.op == "add_column":
         added = change.table.columns[-1]
-        return f"ALTER TABLE {name} ADD COLUMN {added.name} {_SQL_TYPES[added.kind]}"
+        return f"ALTER TABLE {name} ADD COLUMN {added.name} {COLUMN_TYPES[added.kind]}"
     if before is None:
         return f"INSERT INTO {name} SET {_assigned(after or {}, ', ')}"
     which = _assigned({column: before[column] for column in change.table.key}, " AND ")

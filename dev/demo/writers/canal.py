@@ -10,7 +10,7 @@ from typing import Any
 from dev.demo.shop import Row, ShopChange
 from dev.demo.writers import Raw, iso, millis, partition_of, to_json
 
-_CANAL_TYPES = {
+COLUMN_TYPES = {
     "bigint": "bigint(20)",
     "int": "int(11)",
     "decimal": "decimal(14,2)",
@@ -96,7 +96,7 @@ class CanalWriter:
         }
         if change.op == "add_column":
             return message
-        types = {column.name: _CANAL_TYPES[column.kind] for column in change.table.columns}
+        types = {column.name: COLUMN_TYPES[column.kind] for column in change.table.columns}
         message |= {"mysqlType": types, "sqlType": None, "pkNames": list(change.table.key)}
         return message if self.form.legacy else {"data": None, "old": None} | message
 
