@@ -28,7 +28,7 @@ def test_failures_are_counted_dead_letters(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_the_loop_turns_between_messages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The event loop can do other work after each message, so many slow messages do not look like a blocked loop."""
+    """The event loop runs after each message. Otherwise, many slow messages would look like a blocked loop."""
     install(tmp_path, monkeypatch)
     turns = 0
 

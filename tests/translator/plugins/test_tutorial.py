@@ -1,4 +1,4 @@
-"""The plug-in that docs/dialects/your-own.md shows works as it stands there."""
+"""The plug-in in docs/dialects/your-own.md works exactly as printed."""
 
 import json
 import tomllib

@@ -42,7 +42,7 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     """The options of a source."""
 
     unavailable: str = UNAVAILABLE
-    """The text that stands for a value that was not sent (Debezium's `unavailable.value.placeholder`)."""
+    """The placeholder for a value that was not sent (Debezium's `unavailable.value.placeholder`)."""
 
 
 class DebeziumJson:
