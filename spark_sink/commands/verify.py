@@ -117,7 +117,9 @@ def _against_topic(loaded: settings.Settings, tables: FormatTables, table: str, 
     from spark_sink.control_tables.batches import ControlTables
     from spark_sink.operations.verify import ExpectedRows, after_batch, compare
 
-    mirror = after_batch(tables, table, cut["tables"][table], f"{loaded.pipeline}/{cut['checkpoint']}")
+    control = ControlTables(loaded.tables.warehouse, loaded.pipeline, "", loaded.input.topic)
+    apps = (f"{loaded.pipeline}/{cut['checkpoint']}", control.parked.app)
+    mirror = after_batch(tables, table, cut["tables"][table], apps)
     if mirror is None:
         raise ConfigError(f"{table} is not a mirror (tables.modes); only the rows of a mirror can be compared")
     from spark_sink.events.shared_tables import SEVERAL
@@ -127,7 +129,6 @@ def _against_topic(loaded: settings.Settings, tables: FormatTables, table: str, 
         raise ConfigError(f"{table} is shared by several source tables (tables.shared), so it cannot be compared")
     ends = {int(one): offset for one, offset in cut["parked"].get(table, cut)["offsets"].items()}
     topic = _Topic(loaded)
-    control = ControlTables(loaded.tables.warehouse, loaded.pipeline, "", loaded.input.topic)
     expected = ExpectedRows(mirror.shape, control.erased_keys().get(table, {}))
     expected.add(topic.changes(source, ends, expected.without_erased))
     found = compare(mirror, expected, complete=topic.is_complete, cuts_times=loaded.tables.rules.truncated_times)

@@ -90,19 +90,19 @@ def change_of(event: ChangeEvent) -> Change:
     return Change(event, table, None, *(None if text is None else image(text) for text in texts))
 
 
-def after_batch(tables: FormatTables, name: str, version: int, app: str) -> MirrorTable | None:
+def after_batch(tables: FormatTables, name: str, version: int, apps: Iterable[str]) -> MirrorTable | None:
     """Return a mirror after a batch, or None if the table has another mode.
 
     Args:
         version: the table's version after the batch. If no later batch has written the table, later changes by other
             programs are included.
-        app: pipeline and checkpoint, which mark the batches' commits.
+        apps: pipeline and checkpoint, which mark the commits of batches, and the app that marks those of a resume.
     """
     then, now = tables.at(name, version), tables.open(name)
     if then is None or not isinstance(now, MirrorTable) or then.shape.built != now.shape.built:
         return then
-    marker = commit_app(app, name, now.shape)
-    return now if now.applied(marker) == then.applied(marker) else then
+    markers = [commit_app(app, name, now.shape) for app in apps]
+    return now if all(now.applied(marker) == then.applied(marker) for marker in markers) else then
 
 
 class ExpectedRows:
