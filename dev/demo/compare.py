@@ -42,6 +42,11 @@ def differences(shape: ShopTable, expected: Iterable[Row], found: Iterable[Mappi
     return lines
 
 
+def shop_row(shape: ShopTable, cells: Mapping[str, Any]) -> Row:
+    """Return a row with the shop's types. The cells can be text, as in the lakehouse."""
+    return {name: None if cell is None else _READ[_kind(shape, name)](cell) for name, cell in cells.items()}
+
+
 def _differing(shape: ShopTable, wanted: Row, row: Mapping[str, Any]) -> list[str]:
     names = []
     for column in shape.columns:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
+from cdc_core.state_format import FORMAT, check_format, release
 from spark_sink.errors import ConfigError, FatalError, Overtaken
 from spark_sink.spark.session import hadoop_folder
 
@@ -35,6 +36,9 @@ def checkpoint_id(spark: SparkSession, checkpoint: str) -> str:
         files.mkdirs(folder)
         out = files.createAtomic(path, False)
         out.writeUTF(uuid.uuid4().hex)
+        # Releases from before 0.1.0 only read the id.
+        out.writeUTF(str(FORMAT))
+        out.writeUTF(release())
         try:
             out.close()
         except Py4JJavaError as error:
@@ -61,7 +65,10 @@ def check_id(spark: SparkSession, checkpoint: str, id: str) -> None:
 def _stored_id(files: Any, path: Any) -> str:
     stored = files.open(path)
     try:
-        return str(stored.readUTF())
+        id = str(stored.readUTF())
+        if stored.available():
+            check_format(str(stored.readUTF()), f"the checkpoint {path.getParent()}", str(stored.readUTF()))
+        return id
     finally:
         stored.close()
 

@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 from deltalake.fs import DeltaStorageHandler
 from msgspec import Struct
 
+from cdc_core.state_format import FORMAT, check_format, release
 from spark_sink.events.arrow_values import counting
 from spark_sink.model.event import Key
 from spark_sink.schema.column_types import arrow_type
@@ -67,11 +68,15 @@ class _Generation(Struct, frozen=True):
         parts: the files of the generation, newest first.
         apart: whether the table keeps deleted rows apart.
         built: the rebuild that created the table; see `TableShape`.
+        format: the format of the file; 0 if it is from before release 0.1.0.
+        release: the release that wrote the file.
     """
 
     parts: tuple[_Part, ...] = ()
     apart: bool = True
     built: str = ""
+    format: int = 0
+    release: str = ""
 
 
 def marker_app(shape: TableShape) -> str:
@@ -233,7 +238,9 @@ class DeletedRows:
             return _Generation()
         if number not in self._known:
             footer = self._file(number).metadata.metadata[_FOOTER]
-            self._known[number] = msgspec.json.decode(footer, type=_Generation)
+            found = msgspec.json.decode(footer, type=_Generation)
+            check_format(str(found.format), f"file {self._path(number)}", found.release)
+            self._known[number] = found
         return self._known[number]
 
     def _file(self, number: int) -> pq.ParquetFile:
@@ -260,6 +267,7 @@ class DeletedRows:
     def _write(self, number: int, rows: pa.Table, generation: _Generation) -> None:
         if self._bounded:
             rows = rows.sort_by([(name, "ascending") for name in self._bounded])
+        generation = msgspec.structs.replace(generation, format=FORMAT, release=release())
         stamped = rows.replace_schema_metadata({_FOOTER: msgspec.json.encode(generation)})
         pq.write_table(stamped, self._path(number), row_group_size=_GROUP, filesystem=self._files)
         self._known[number] = generation

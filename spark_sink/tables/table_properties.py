@@ -7,6 +7,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 
+from cdc_core.errors import quote
+from cdc_core.state_format import FORMAT, is_readable, release
 from cdc_core.table_id import TableId
 from spark_sink.errors import FatalError, Reason, Refused
 from spark_sink.schema.column_types import is_known
@@ -28,6 +30,9 @@ BUILT_PROPERTY = "cdc.built"
 # and all of its columns count as the sink's.
 COLUMNS_PROPERTY = "cdc.columns"
 
+# The format of the table and of the files next to it, and the release that created the table.
+FORMAT_PROPERTY, RELEASE_PROPERTY = "cdc.format", "cdc.release"
+
 # These properties identify a table that the sink created.
 IDENTITY = frozenset({KEY_PROPERTY, TABLE_PROPERTY, MODE_PROPERTY, BUILT_PROPERTY})
 
@@ -46,8 +51,15 @@ def shape_from(properties: Mapping[str, str], types: Mapping[str, str]) -> Table
     """Return a table's shape from its properties and its columns' Spark SQL types.
 
     Raises:
-        Refused: the table is not one of the sink's tables.
+        Refused: the table is not one of the sink's tables, or has the format of a later release.
     """
+    if not is_readable(properties.get(FORMAT_PROPERTY)):
+        raise Refused(
+            Reason.TABLE_REFUSED,
+            f"the table has the format {quote(properties[FORMAT_PROPERTY])} of release "
+            f"{properties.get(RELEASE_PROPERTY)}, but this release only knows formats up to {FORMAT}; start that "
+            "release again",
+        )
     own = {name for name in types if name.startswith(META_PREFIX) and name != SOURCE}
     mode = Mode(properties.get(MODE_PROPERTY, Mode.MIRROR))
     lacks = tuple(TableColumn(name, sql) for name, sql in OWN_COLUMNS[mode].items() if name not in own)
@@ -65,6 +77,7 @@ def shape_from(properties: Mapping[str, str], types: Mapping[str, str]) -> Table
 def shape_properties(shape: TableShape) -> dict[str, str]:
     """Return the properties for a new table with this shape."""
     return {
+        **format_properties(),
         **owner_properties(shape.table),
         KEY_PROPERTY: json.dumps(shape.key),
         **({} if shape.mode == Mode.MIRROR else {MODE_PROPERTY: shape.mode.value}),
@@ -72,6 +85,11 @@ def shape_properties(shape: TableShape) -> dict[str, str]:
         **source_properties(shape.columns),
         COLUMNS_PROPERTY: json.dumps([column.name for column in shape.columns]),
     }
+
+
+def format_properties() -> dict[str, str]:
+    """Return the properties with this release's format."""
+    return {FORMAT_PROPERTY: str(FORMAT), RELEASE_PROPERTY: release()}
 
 
 def _made(properties: Mapping[str, str], types: Mapping[str, str]) -> list[str]:

@@ -26,6 +26,7 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
             "table_id",
             "metrics_registry",
             "sized_cache",
+            "state_format",
             "transaction",
         ),
         *("wire_format", "reader"),

@@ -21,6 +21,7 @@ from translator.resolution.builders import build_translators
 from translator.service.delivery.at_least_once import confirm_all
 from translator.state.metadata_loader import load_document
 from translator.state.metadata_topic import document_record
+from translator.state.state_reader import StateReader
 from translator.translation.metadata_catalog import MetadataCatalog, Named
 from translator.translation.translate import Translator
 
@@ -71,7 +72,7 @@ def learn(settings: Settings, only: Collection[str], say: Callable[[str], None])
         raise ConfigError("; ".join(doubtful))
     name = settings.output.metadata_topic
     limits = topics.max_message_bytes([name])
-    written = _written(TopicReader(client, topics.describe([name])), catalog, translators)
+    written = _written(StateReader(client, topics.describe([name])), catalog, translators)
     reports = []
     for translator in translators.values():
         mine = [topic for topic, source in subscribed.items() if source.name == translator.source]

@@ -20,12 +20,12 @@ from translator.kafka import client_config
 from translator.kafka.admin import TopicAdmin, TopicFacts
 from translator.kafka.partitioner import output_partition
 from translator.kafka.subscription import resolve
-from translator.kafka.topic_reader import TopicReader
 from translator.message import Message, Needs
 from translator.resolution.builders import avro_header, build_codecs, build_translators, fetch_schema
 from translator.resolution.resolve import EventOutput, Outputs, OutputTopic, Resolver, Translation
 from translator.service.metadata_wait import MetadataWaiter
 from translator.state.metadata_loader import load_document
+from translator.state.state_reader import StateReader
 from translator.translation.metadata_catalog import MetadataCatalog
 from translator.translation.translate import Translator
 
@@ -78,7 +78,7 @@ class OfflineTranslator:
     def _learn_all(self) -> None:
         """Read the metadata topic, to which the service writes everything it learns."""
         name = self.settings.output.metadata_topic
-        reader = TopicReader(self.client, {name: self.facts(name)})
+        reader = StateReader(self.client, {name: self.facts(name)})
         for record in reader.to_end():
             load_document(record, self._by_source, self.catalog)
         reader.close()

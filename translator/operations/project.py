@@ -35,8 +35,8 @@ from translator.kafka.producer import RecordProducer, producer_config, write_fai
 from translator.kafka.range_progress import RangeProgress
 from translator.kafka.retry import retry_until
 from translator.kafka.table_topics import TableTopics, limit_of
-from translator.kafka.topic_reader import TopicReader
 from translator.resolution.builders import avro_header, build_codecs, ids_of, registered_schemas
+from translator.state.state_reader import StateReader
 
 Say: TypeAlias = Callable[[str], None]
 Refused: TypeAlias = Callable[[str, MessageError], None]
@@ -135,7 +135,7 @@ class _Run:
 
     def _read_schemas(self) -> dict[SchemaKey, TableSchema]:
         name = self._settings.output.schemas_topic
-        reader = TopicReader(self._client, self._topics.describe([name]))
+        reader = StateReader(self._client, self._topics.describe([name]))
         values: list[Any] = [record.value() for record in reader.to_end()]
         reader.close()
         schemas = [msgspec.json.decode(value, type=TableSchema) for value in values if value is not None]

@@ -21,6 +21,7 @@ from translator.errors import MessageError
 from translator.message import Learned, Message, Needs, Skip, check_name
 from translator.resolution.routes import Levels, Routes
 from translator.state.metadata_topic import document_record
+from translator.state.state_record import state_record
 from translator.translation.dead_letter import DeadLetter
 from translator.translation.metadata_catalog import MetadataCatalog
 from translator.translation.native_path import NativePath
@@ -318,4 +319,4 @@ def event_number(record: Record) -> int:
 
 def schema_record(schema: TableSchema) -> Record:
     """Return a schema as stored in the schemas topic."""
-    return Record(schema.topic_key.encode(), msgspec.json.encode(schema), [])
+    return state_record(schema.topic_key, msgspec.json.encode(schema))

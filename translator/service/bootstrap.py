@@ -18,7 +18,6 @@ from translator.kafka.admin import TopicAdmin
 from translator.kafka.producer import producer_config
 from translator.kafka.subscription import Subscribed, subscribe
 from translator.kafka.table_topics import TableTopics
-from translator.kafka.topic_reader import TopicReader
 from translator.resolution.builders import (
     avro_header,
     build_codecs,
@@ -43,6 +42,7 @@ from translator.service.state_follower import apply_state_record
 from translator.service.summary import Summary
 from translator.state.contradiction_marks import Contradictions
 from translator.state.hold_journal import TopicJournal
+from translator.state.state_reader import StateReader
 from translator.state.table_holds import Holds
 from translator.translation.metadata_catalog import MetadataCatalog
 
@@ -112,7 +112,7 @@ def connect(settings: Settings, *, accept_gap: bool = False, transactional: bool
     to = {name: OutputTopic(name, facts[name].partitions, limits[name]) for name in facts}
     target = _target(settings, version, codecs, to, table_topics)
     compacted = {name: facts[name] for name in (output.schemas_topic, output.metadata_topic)}
-    reader = TopicReader(client, compacted, follows=True)
+    reader = StateReader(client, compacted, follows=True)
     contradictions = Contradictions(settings.sources)
     native = build_native_paths(settings, translators, target.outputs, metrics)
     register = None if schemas is None else schemas.register

@@ -17,6 +17,7 @@ import msgspec
 import structlog
 from msgspec import Struct
 
+from cdc_core.state_format import FORMAT, check_format
 from translator.codecs.record import Record
 from translator.config.setting_types import Start
 from translator.config.settings import Settings
@@ -25,6 +26,7 @@ from translator.kafka.admin import Committed, TopicAdmin, TopicFacts
 from translator.kafka.retry import retry_until
 from translator.service.bounded_log import BoundedLog
 from translator.service.metrics import Metrics
+from translator.state.state_record import state_record
 
 log = structlog.get_logger("translator")
 
@@ -35,7 +37,7 @@ _NOTE = "topic="
 # librdkafka returns an offset's metadata without a terminator, so the metadata itself contains one. Earlier versions
 # used a zero byte. The terminator is a different byte, because librdkafka, which commits in transactions, cannot write
 # a zero byte.
-_NOTE_END = ";"
+_NOTE_END, _FORMAT = ";", "format="
 _PATIENCE = 20.0
 # Interval at which brokers look for expired transactions (transaction.abort.timed.out.…interval.ms: 10 s).
 _ABORTED_AFTER = 15.0
@@ -137,15 +139,17 @@ class StartOffsets:
         self._known[topic] = known
 
     def note(self, topic: str) -> str:
-        """Return the metadata to commit with an offset: the incarnation of the topic to which the offset belongs."""
-        return f"{_NOTE}{self._known[topic].facts.id}{_NOTE_END}"
+        """Return the metadata to commit with an offset: the incarnation of the topic to which the offset belongs, and
+        the format.
+        """
+        return f"{_NOTE}{self._known[topic].facts.id}{_NOTE_END}{_FORMAT}{FORMAT}{_NOTE_END}"
 
     async def find(self, partitions: Iterable[Partition]) -> FoundOffsets:
         """Return the start positions for newly assigned partitions.
 
         Raises:
             GapError: a gap exists and must not be accepted.
-            FatalError: a topic was recreated since the process started.
+            FatalError: a topic was recreated since the process started, or a later release committed the offsets.
             RetryableError: no broker responds.
         """
         places = await asyncio.to_thread(self._ask, sorted(partitions))
@@ -216,7 +220,10 @@ class StartOffsets:
             if committed is None:
                 continue
             topic_id, offset = self._known[topic].facts.id, committed.offset
-            note, _, _ = committed.note.partition(_NOTE_END)
+            note, _, rest = committed.note.partition(_NOTE_END)
+            if rest.startswith(_FORMAT):
+                stored, _, _ = rest.removeprefix(_FORMAT).partition(_NOTE_END)
+                check_format(stored, f"group {self._group}, topic {topic}, partition {partition}")
             missing = None
             if note.startswith(_NOTE) and note != f"{_NOTE}{topic_id}":
                 cause = f"the topic was deleted and recreated ({note}, now {topic_id})"
@@ -232,7 +239,7 @@ class StartOffsets:
     async def _accept(self, gap: Gap) -> None:
         """Record accepted gaps permanently, with one record per gap in the metadata topic."""
         key = f"{GAP_PREFIX}{gap.topic}/{gap.partition}/{gap.topic_id}/{gap.committed}"
-        await self._confirm(Record(key.encode(), msgspec.json.encode(gap), []))
+        await self._confirm(state_record(key, msgspec.json.encode(gap)))
         where = (self._known[gap.topic].source, gap.topic, str(gap.partition))
         self._metrics.gaps.labels(*where).inc()
         self._metrics.missing.labels(*where).inc(gap.missing or 0)

@@ -18,6 +18,7 @@ from msgspec import Struct
 from translator.codecs.record import Record
 from translator.config.settings import Source
 from translator.errors import ContradictionError
+from translator.state.state_record import state_record
 
 PREFIX = "!contradiction/"
 """Key prefix for contradictions in the metadata topic. Source names cannot contain `!`, so the prefix never
@@ -42,7 +43,7 @@ class Contradictions:
         """Record a contradiction. Returns the record that informs all current and future processes."""
         mark = _Mark(self._declarations[source], str(error))
         self._note(source, mark)
-        return Record(f"{PREFIX}{source}".encode(), msgspec.json.encode(mark), [])
+        return state_record(f"{PREFIX}{source}", msgspec.json.encode(mark))
 
     def apply(self, key: str, document: bytes) -> str | None:
         """Record a mark. Marks that were made under different options are ignored.

@@ -8,6 +8,7 @@ from collections.abc import Container
 from typing import Any, NamedTuple
 
 from translator.codecs.record import Record
+from translator.state.state_record import state_record
 
 
 class LearnedDocument(NamedTuple):
@@ -20,7 +21,7 @@ class LearnedDocument(NamedTuple):
 
 def document_record(source: str, key: str, document: bytes | None) -> Record:
     """Return the record to write."""
-    return Record(f"{source}/{key}".encode(), document, [])
+    return state_record(f"{source}/{key}", document)
 
 
 def document_of(record: Any, sources: Container[str]) -> LearnedDocument | None:

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from translator.codecs.record import Record
 from translator.message import Message
+from translator.state.state_record import state_record
 
 PREFIX = "!stopped/"
 """Key prefix for stops in the metadata topic. Source names cannot contain `!`, so the prefix never collides."""
@@ -56,7 +57,7 @@ class PartitionStopped(Exception):
 
 def stop_record(stop: PartitionStop) -> Record:
     """Return the record that marks a stop. A later record replaces it."""
-    return Record(f"{PREFIX}{stop.topic}/{stop.partition}".encode(), msgspec.json.encode(stop), [])
+    return state_record(f"{PREFIX}{stop.topic}/{stop.partition}", msgspec.json.encode(stop))
 
 
 def stop_of(key: str, document: bytes) -> PartitionStop | None:

@@ -12,9 +12,9 @@ from translator.config.settings import Settings
 from translator.errors import FatalError
 from translator.kafka import client_config
 from translator.kafka.admin import TopicAdmin
-from translator.kafka.topic_reader import TopicReader
 from translator.state.metadata_topic import document_of
 from translator.state.partition_stops import PartitionStop, stop_of
+from translator.state.state_reader import StateReader
 
 
 class StateSnapshot(Struct, frozen=True):
@@ -42,7 +42,7 @@ def read_state(settings: Settings, say: Callable[[str], None]) -> StateSnapshot:
     output = settings.output
     facts = topics.describe([output.schemas_topic, output.metadata_topic])
     sources = {source.name for source in settings.sources}
-    reader = TopicReader(client, facts)
+    reader = StateReader(client, facts)
     newest = {(record.topic(), record.key()): record for record in reader.to_end()}
     reader.close()
     known = StateSnapshot({}, {}, [])

@@ -21,6 +21,7 @@ from cdc_core.table_id import joined_name
 from translator.codecs.record import Record
 from translator.errors import quote
 from translator.message import Message, TableName
+from translator.state.state_record import state_record
 
 log = structlog.get_logger("translator")
 
@@ -264,7 +265,7 @@ class Holds:
             if found is None or found.since > message.offset:
                 of = HeldTable(message.topic, message.topic_id, message.partition, table)
                 await before()
-                await self._journal.confirm(Record((HELD + of.name).encode(), msgspec.json.encode(mark), []))
+                await self._journal.confirm(state_record(HELD + of.name, msgspec.json.encode(mark)))
                 log.warning("table held", held=str(of), since=mark.since, code=mark.code)
                 if found is None:
                     found = mine[table] = Hold(of, mark.since, -1)
@@ -322,12 +323,12 @@ def apply_mark(marks: dict[HeldTable, HoldMark], key: str, document: bytes | Non
 
 def caught_up(of: HeldTable, letters_id: str, read: int) -> Record:
     """Return the record in which a replay reports its progress with a held table."""
-    return Record((CAUGHT_UP + of.name).encode(), msgspec.json.encode(CaughtUp(letters_id, read)), [])
+    return state_record(CAUGHT_UP + of.name, msgspec.json.encode(CaughtUp(letters_id, read)))
 
 
 def ended(of: HeldTable) -> list[Record]:
     """Return the records that release a hold."""
-    return [Record((prefix + of.name).encode(), None, []) for prefix in (HELD, CAUGHT_UP)]
+    return [state_record(prefix + of.name, None) for prefix in (HELD, CAUGHT_UP)]
 
 
 def _named(name: str) -> HeldTable:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from cdc_core.state_format import FORMAT, check_format
 from translator.codecs.record import Headers, Record, record_size
 from translator.errors import ErrorCode
 from translator.message import Message
@@ -15,6 +16,7 @@ _FIRST = "cdc-error-code"
 """The first of our headers. Headers before this one came with the message."""
 
 _SIZE, _HASH = "cdc-body-bytes", "cdc-body-sha256"
+_FORMAT, _VERSION = "cdc-format", "cdc-version"
 _NUMBERED = ("cdc-origin-partition", "cdc-origin-offset", "cdc-origin-timestamp")
 
 
@@ -50,7 +52,8 @@ def dead_letter_record(
         ("cdc-origin-partition", b"%d" % message.partition),
         ("cdc-origin-offset", b"%d" % message.offset),
         ("cdc-origin-timestamp", b"%d" % message.timestamp_ms),
-        ("cdc-version", version.encode()),
+        (_VERSION, version.encode()),
+        (_FORMAT, b"%d" % FORMAT),
     ]
     if output is not None:
         ours.append(("cdc-error-output", output.encode()))
@@ -96,11 +99,15 @@ def read_dead_letter(
 
     A message can already contain our headers, because it was a dead letter before. The last of these headers belong to
     this dead letter.
+
+    Raises:
+        FatalError: the dead letter has the format of a later release.
     """
     begin = max((place for place, (name, _) in enumerate(headers) if name == _FIRST), default=None)
     if begin is None:
         return None
     ours = {name: (value or b"").decode("utf-8", "replace") for name, value in headers[begin:]}
+    check_format(ours.get(_FORMAT), "a dead letter", ours.get(_VERSION))
     try:
         partition, offset, timestamp = (int(ours[name]) for name in _NUMBERED)
         size = ours.get(_SIZE)
@@ -118,7 +125,7 @@ def read_dead_letter(
             code=ours[_FIRST],
             reason=ours["cdc-error-message"],
             source=ours["cdc-error-source"],
-            version=ours["cdc-version"],
+            version=ours[_VERSION],
             output=ours.get("cdc-error-output"),
             body_bytes=None if size is None else int(size),
             ours=list(headers[begin:]),

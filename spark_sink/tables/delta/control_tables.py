@@ -16,6 +16,7 @@ import pyarrow.dataset as ds
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import TableNotFoundError
 
+from cdc_core.state_format import check_format
 from cdc_core.table_id import TableId
 from spark_sink.errors import Reason
 from spark_sink.events import parking
@@ -24,6 +25,7 @@ from spark_sink.tables.changes import Marker
 from spark_sink.tables.delta.maintenance import maintaining
 from spark_sink.tables.delta.open_table import REMEMBERED, commit, committing, create, keep_properties, literal
 from spark_sink.tables.locations import location
+from spark_sink.tables.table_properties import FORMAT_PROPERTY, RELEASE_PROPERTY, format_properties
 
 # A reader that opens a table reads all commits since the last checkpoint in the table's log, and every batch opens
 # these tables several times.
@@ -47,27 +49,31 @@ class ControlTable:
             "delta.dataSkippingStatsColumns": useful,
             "delta.checkpointInterval": CHECKPOINT_EVERY,
             **REMEMBERED,
+            **format_properties(),
         }
         create(self.path, self._schema, properties)
+
+    def _open(self, version: int | None = None) -> DeltaTable:
+        return _open(self.path, self.name, version)
 
     def exists(self) -> bool:
         return DeltaTable.is_deltatable(self.path)
 
     def version(self) -> int:
-        return DeltaTable(self.path).version()
+        return self._open().version()
 
     def kept_property(self, name: str) -> str | None:
         """Return a table property, or None if the table or the property does not exist."""
         if not self.exists():
             return None
-        return DeltaTable(self.path).metadata().configuration.get(name)
+        return self._open().metadata().configuration.get(name)
 
     def keep_property(self, name: str, value: str) -> None:
-        keep_properties(DeltaTable(self.path), {name: value})
+        keep_properties(self._open(), {name: value})
 
     def append(self, rows: Sequence[Mapping[str, Any]], marker: Marker | None = None) -> None:
         """Append rows for this pipeline. With a marker, do nothing if the rows were already appended."""
-        table = DeltaTable(self.path)
+        table = self._open()
         done = table.transaction_version(marker.app) if marker is not None else None
         if marker is not None and done is not None and done >= marker.version:
             return
@@ -84,7 +90,7 @@ class ControlTable:
             MaintenanceError: another writer committed first, or the storage is unavailable.
         """
         with maintaining(self.name):
-            done = DeltaTable(self.path).delete(f"{self._mine} AND {_before(column, moment)}")
+            done = self._open().delete(f"{self._mine} AND {_before(column, moment)}")
         return int(done["num_deleted_rows"])
 
     def replace_before(self, column: str, moment: float, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -97,7 +103,7 @@ class ControlTable:
         stated = pa.Table.from_pylist([{"pipeline": self.pipeline, **row} for row in rows], self._schema)
         where = f"{self._mine} AND {_before(column, moment)}"
         with maintaining(self.name):
-            write_deltalake(DeltaTable(self.path), stated, mode="overwrite", predicate=where)
+            write_deltalake(self._open(), stated, mode="overwrite", predicate=where)
 
     @property
     def _mine(self) -> str:
@@ -110,7 +116,7 @@ class ControlTable:
         wanted = {"pipeline": self.pipeline, **equal}
         schema = pa.schema([self._schema.field(name) for name in columns])
         try:
-            files = DeltaTable(self.path, version=version).to_pyarrow_dataset()
+            files = self._open(version).to_pyarrow_dataset()
         except TableNotFoundError:
             if version is not None:
                 raise
@@ -129,6 +135,19 @@ class ControlTable:
         return pa.Table.from_batches(found).cast(schema) if found else schema.empty_table()
 
 
+def _open(path: str, name: str, version: int | None = None) -> DeltaTable:
+    """Open one of the sink's own tables.
+
+    Raises:
+        FatalError: the table has the format of a later release.
+        TableNotFoundError: the table does not exist.
+    """
+    table = DeltaTable(path, version=version)
+    properties = table.metadata().configuration
+    check_format(properties.get(FORMAT_PROPERTY), f"table {name}", properties.get(RELEASE_PROPERTY))
+    return table
+
+
 def _before(column: str, moment: float) -> str:
     """Return a condition in deltalake's SQL: the time is before a moment (seconds since 1970)."""
     text = literal(datetime.fromtimestamp(moment, UTC).isoformat())
@@ -140,7 +159,7 @@ def rows_of(warehouse: str, name: str, columns: Sequence[str]) -> Iterator[dict[
     empty.
     """
     try:
-        files = DeltaTable(location(warehouse, name)).to_pyarrow_dataset()
+        files = _open(location(warehouse, name), name).to_pyarrow_dataset()
     except TableNotFoundError:
         return
     for batch in files.to_batches(columns=list(columns)):
@@ -158,7 +177,7 @@ class ParkedTables(ControlTable):
         """Return the app for commits that replay turns. If the table is created again, the app is different, because
         turns then count from the beginning.
         """
-        return f"{self.pipeline}/parked:{DeltaTable(self.path).metadata().id}"
+        return f"{self.pipeline}/parked:{self._open().metadata().id}"
 
     def held(self, version: int | None = None) -> dict[str, Cause]:
         """Return the parked tables by name, with the cause from the first turn, now or at a version of this table."""
@@ -217,7 +236,7 @@ class ParkedTables(ControlTable):
 
     def parked_by(self, marker: Marker) -> bool:
         """Return whether a commit with this marker, or with a later marker for the same app, exists."""
-        done = DeltaTable(self.path).transaction_version(marker.app)
+        done = self._open().transaction_version(marker.app)
         return done is not None and done >= marker.version
 
     def rebuild(self, target: str) -> int | None:
@@ -230,26 +249,26 @@ class ParkedTables(ControlTable):
     def end_rebuild(self, target: str, last: int) -> None:
         """Remove the rows for rebuilds up to a turn. If the table has parked events, it stays parked."""
         rows = f"{self._mine} AND target = {literal(target)} AND turn <= {last}"
-        DeltaTable(self.path).delete(f"{rows} AND reason = {literal(Reason.REBUILD.value)} AND kafka_offset IS NULL")
+        self._open().delete(f"{rows} AND reason = {literal(Reason.REBUILD.value)} AND kafka_offset IS NULL")
 
     def leave_out(self, target: str, partition: int, first: int, last: int) -> None:
         """Remove a table's parked events between two offsets, including the last one."""
         waiting = self.read(["kafka_partition", "kafka_offset"], target=target).to_pylist()
         if any(row["kafka_partition"] == partition and first <= row["kafka_offset"] <= last for row in waiting):
             rows = f"{self._mine} AND target = {literal(target)} AND kafka_partition = {partition}"
-            DeltaTable(self.path).delete(f"{rows} AND kafka_offset BETWEEN {first} AND {last}")
+            self._open().delete(f"{rows} AND kafka_offset BETWEEN {first} AND {last}")
 
     def discard(self, target: str, sources: Iterable[TableId]) -> None:
         """Discard the events from these source tables that are parked under a name."""
         mine = f"{self._mine} AND target = {literal(target)}"
         for source in sources:
             named = (f"`{name}` {_equals(part)}" for name, part in source._asdict().items())
-            DeltaTable(self.path).delete(f"{mine} AND {' AND '.join(named)}")
+            self._open().delete(f"{mine} AND {' AND '.join(named)}")
 
     def remove(self, target: str, last: int) -> None:
         """Remove a table's turns up to and including the turn `last`."""
         mine = f"{self._mine} AND target = {literal(target)}"
-        DeltaTable(self.path).delete(f"{mine} AND turn <= {last}")
+        self._open().delete(f"{mine} AND turn <= {last}")
 
 
 def _equals(value: str | None) -> str:

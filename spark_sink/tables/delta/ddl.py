@@ -41,6 +41,7 @@ from spark_sink.tables.meta_columns import (
 from spark_sink.tables.protocols import DeltaAlterations
 from spark_sink.tables.table_properties import (
     added_properties,
+    format_properties,
     layout_property,
     missing_columns,
     own_last,
@@ -246,4 +247,4 @@ def feature_properties(layout: FileLayout) -> dict[str, str]:
 def quarantine_properties() -> dict[str, str]:
     """Return the properties for the quarantine table."""
     statistics = ",".join(n for n, sql in quarantine.COLUMNS.items() if has_statistics(sql) and n != "detail")
-    return {STATISTICS_PROPERTY: statistics, **_FIXED}
+    return {STATISTICS_PROPERTY: statistics, **_FIXED, **format_properties()}

@@ -20,6 +20,7 @@ OUR_HEADERS = [
     ("cdc-origin-offset", b"42"),
     ("cdc-origin-timestamp", b"1700000000500"),
     ("cdc-version", b"0.1.0"),
+    ("cdc-format", b"1"),
 ]
 BODY = b"\xff" * 10_000
 

@@ -14,6 +14,8 @@ from translator.kafka import client_config
 from translator.kafka.admin import TopicAdmin
 from translator.kafka.topic_reader import TopicReader
 from translator.resolution.builders import build_translators
+from translator.state.state_reader import StateReader
+from translator.state.state_record import state_record
 from translator.state.table_holds import HELD, HeldTable, HoldMark, apply_mark, text
 from translator.translation.dead_letter import Letter, read_dead_letter
 from translator.translation.metadata_catalog import MetadataCatalog
@@ -94,7 +96,7 @@ class Dead(Struct):
         origin = {"topic": message.topic, "partition": message.partition, "offset": message.offset}
         told = {"version": version, "origin": origin, **({} if discarded is None else {"discarded": discarded})}
         key = mark_key(self.topic_id, found.partition, found.offset)
-        return Record(key.encode(), msgspec.json.encode(told), [])
+        return state_record(key, msgspec.json.encode(told))
 
 
 def mark_key(topic_id: str, partition: int, offset: int) -> str:
@@ -134,7 +136,7 @@ def look(
     dead = Dead(facts[output.dead_letter_topic].id)
     marks: dict[str, _Mark] = {}
     if before is None:
-        marks = _marks(TopicReader(client, {output.metadata_topic: facts[output.metadata_topic]}), dead)
+        marks = _marks(StateReader(client, {output.metadata_topic: facts[output.metadata_topic]}), dead)
     reader = TopicReader(
         client, {output.dead_letter_topic: facts[output.dead_letter_topic]}, before.read if before else {}
     )

@@ -36,6 +36,7 @@ from translator.service.delivery.memory import InMemoryDelivery
 from translator.service.metrics import BatchAccount
 from translator.service.pipeline import Pipeline, Route
 from translator.service.state_follower import follow
+from translator.state.state_record import state_record
 from translator.state.table_holds import HeldTable, HoldMark, Holds, caught_up, ended
 from translator.translation.dead_letter import DeadLetter
 
@@ -162,7 +163,7 @@ class _Replay:
         self.report.before = dead.replayed
         await self._replay(dead)
         if self._execute:
-            await self._mark([Record(key.encode(), None, []) for key in dead.expired])
+            await self._mark([state_record(key, None) for key in dead.expired])
             if not dead.cut:
                 await self._hand_over(dead)
         self.report.held = {**self._components.holds.marks}
