@@ -78,7 +78,7 @@ class LazyGroup(CommandGroup):
 
 
 json_option: Callable[[Command], Command] = click.option(
-    "--json", "as_json", is_flag=True, help="Print the result as one JSON object, for use by programs."
+    "--json", "as_json", is_flag=True, help="Print the result as one JSON object."
 )
 
 

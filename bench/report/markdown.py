@@ -188,7 +188,8 @@ def _latency(result: BenchResult) -> Iterator[str]:
     yield (
         "### Latency at fixed rates\n\n"
         "Canal messages, from the raw message to a `read_committed` consumer, and processor time per message at that "
-        "rate. The last column shows how late the feeder was. Ignore lines in which the feeder was late."
+        "rate. The last column shows how late the feeder was. If it is not close to zero, the line says nothing "
+        "about the translator."
     )
     yield table(head, rows) + notes
 

@@ -45,8 +45,8 @@ def _came(metric: str, by: str, window: str) -> str:
     """Return a query for the number of occurrences within a window.
 
     Prometheus' increase() starts with the second value of a series, but the first dead letter with a code starts a new
-    series. Therefore, if a series did not exist when the window started, the query uses the maximum of that series.
-    After a restart within the window, this is the maximum for a single process.
+    series. So if a series did not exist at the start of the window, the query uses its maximum instead. If the process
+    restarted within the window, the maximum only counts the occurrences in one of the processes.
     """
     series = f"{metric}{{PODS}}"
     new = f"max_over_time({series}[{window}]) unless {series} offset {window}"

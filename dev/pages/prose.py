@@ -43,6 +43,8 @@ _CODE = re.compile(
 """SQL, Python, CSS and regular expressions."""
 _FUNCTION_WORD = re.compile(r"\b(?:an?|the|is|are|was|has|have|not|no|to|of|in|for|from|by|with|and|or|as|on|it)\b")
 """A word that every sentence of some length contains, but a list of names does not."""
+_PART = re.compile(r"(?:… ?)?(?:[,;:)]|and\b|but\b|or\b)|#!")
+"""The beginning of a text that is only a part of a sentence, or a script."""
 _LITERAL = re.compile(r"(?<=\n\n)(?: {4}.*\n)+")
 """An indented block of code in a docstring."""
 _WORDS = re.compile(r"[A-Za-z]{2,}")
@@ -149,7 +151,7 @@ def sample(seed: int, count: int) -> list[tuple[Text, str]]:
         enough = 3 if text.kind == "log" else 6
         for one in sentences(text.text):
             # A list of tests, a path or a line of SVG is not prose, regardless of the number of words.
-            if text.kind == "error" and (_CODE.search(one) or not _FUNCTION_WORD.search(one)):
+            if text.kind == "error" and (_PART.match(one) or _CODE.search(one) or not _FUNCTION_WORD.search(one)):
                 continue
             # Headings, list items and table cells are often fragments that only their context explains.
             if text.kind == "docs" and (one[0].islower() or not _END.search(one)):

@@ -126,9 +126,7 @@ def _in_images(key: Key) -> Key:
 
 
 def _of_types(key: tuple[Any, ...], shape: TableShape) -> tuple[Any, ...]:
-    """Convert a stored key to the format that images use, in case the type of a key column has changed since the key
-    was stored.
-    """
+    """Convert a stored key to the types that the key columns have now, in the form that images use."""
     typed = (column([value], shape.types[name]) for name, value in zip(shape.key, key, strict=True))
     return tuple(image_value(array.to_pylist()[0]) for array in typed)
 

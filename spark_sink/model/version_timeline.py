@@ -65,7 +65,7 @@ class End(Struct, frozen=True):
 
 @dataclass(slots=True)
 class Version:
-    """A row's state, starting with one event.
+    """One version of a row: its state from one event until the next.
 
     Args:
         op: the event's operation; None if the event was quarantined.

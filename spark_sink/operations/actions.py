@@ -307,7 +307,7 @@ class Actions:
             self._changed()
 
     def _check_sources(self, target: str) -> None:
-        """Make sure that the parked events have a destination."""
+        """Make sure that the configuration still allows the tables from which the parked events come."""
         for source in self._control.held()[target].sources:
             if self._rules.excludes(source):
                 raise FatalError(

@@ -141,7 +141,7 @@ class SourceComparison:
         self._catch_up = catch_up
 
     def run(self) -> Verified:
-        """Compare all rows, and those that differ once more."""
+        """Compare all rows. Rows that differ are compared a second time, after the sink has caught up."""
         ours = self._table_digests()
         result = Verified(compared=len(ours.rows))
         digits = min(_DIGITS, max(1, ceil(log(max(1, len(ours.rows) / _RANGE), 16))))

@@ -1,7 +1,7 @@
 """Report failed Spark jobs to the operator in one line.
 
-Spark returns error texts with stack traces, and these texts often contain row values. Therefore, a message is repeated
-only if its error class concerns machines. For all other errors, the line has the error class and the location.
+Spark's error texts have stack traces, and often contain row values. So the line contains Spark's own text only for
+errors of the infrastructure, such as a lost executor. For all other errors, it has the error class and the location.
 """
 
 from __future__ import annotations

@@ -121,7 +121,7 @@ def _wanted(
 @dlq.command()
 @config_option
 @_filters
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per dead letter, for use by programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per dead letter.")
 def ls(config: Path, as_json: bool, **filters: Any) -> None:
     """List dead letters by source, code and table, with counts and times."""
     settings = settings_module.load(config)

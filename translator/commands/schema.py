@@ -34,7 +34,7 @@ def schema() -> None:
     "--table", "pattern", default="*", help="List only tables whose db.schema.table matches this pattern with * and ?."
 )
 @click.option("--metadata", is_flag=True, help="List the metadata documents that were learned instead of the schemas.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line, for use by programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 def ls(config: Path, pattern: str, metadata: bool, as_json: bool) -> None:
     """List the schemas in the schemas topic, or the documents in the metadata topic, by key."""
     known = _look(config)

@@ -36,7 +36,7 @@ _COLUMNS = 80
     flag_value=2.0,
     help="Keep refreshing, by default every 2 seconds, and show rates.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per refresh, for use by programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per refresh.")
 def status(config: Path, watch: float | None, as_json: bool) -> None:
     """Show positions, lag, stopped partitions, dead letters, held tables and the newest schemas.
 

@@ -27,7 +27,7 @@ from translator.translation.translate import Translator
 
 
 class LearnedMetadata(Struct, frozen=True):
-    """Metadata that is current after everything was read. `known`: the metadata topic already contained it."""
+    """The newest metadata for a key, after all records were read. `known`: the metadata topic already contained it."""
 
     key: str
     subject: str

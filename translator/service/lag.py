@@ -131,7 +131,7 @@ class RawTopicLag:
         return max((lag.seconds(now) for lag in self._lags.values()), default=0.0) if self._is_known else None
 
     async def look(self, assigned: Mapping[Place, int]) -> None:
-        """Check partitions and update the metrics. While no broker responds, the last result ages.
+        """Check partitions and update the metrics. While no broker responds, the last result is kept.
 
         Args:
             assigned: the offset at which we started reading each partition.
