@@ -162,7 +162,7 @@ class Applier(Generic[Records]):
         seen, ordered = SeenRequests(), False
         while work := DriverWork.of(runs[-1]):
             work = work.without(seen.repeated(runs[-1]))
-            done = self.fulfil(work, runs[-1], watch)
+            done = self.fulfil(work, runs[-1], watch, parks_new=self.rules.parks_new)
             ordered = ordered or bool(work.orders)
             task = replace(task, refused={**task.refused, **done.refused}, spelled=dict(self._spelled))
             runs[-1] = done.reports
@@ -242,12 +242,24 @@ class Applier(Generic[Records]):
                 self._engines[report.table] = report.choice.engine
                 log.info("engine chosen", table=report.table, engine=report.choice.engine, reason=report.choice.reason)
 
-    def fulfil(self, work: DriverWork, reports: Sequence[TableReport], watch: Stopwatch | None = None) -> Fulfilment:
-        """Do the work that a run's reports request, and time that work with the batch's stopwatch."""
+    def fulfil(
+        self,
+        work: DriverWork,
+        reports: Sequence[TableReport],
+        watch: Stopwatch | None = None,
+        *,
+        parks_new: bool = False,
+    ) -> Fulfilment:
+        """Do the work that a run's reports request, and time that work with the batch's stopwatch.
+
+        Args:
+            parks_new: whether new tables wait for an operator's command.
+        """
         watch = watch or Stopwatch(Phase.DDL)
         self._carried |= work.carried
         watch.enter(Phase.DDL)
-        forbidden = forbidden_tables(work.steps, self._control.batches.tables(), self.rules.max_tables)
+        existing = self._control.batches.tables()
+        forbidden = forbidden_tables(work.steps, existing, self.rules.max_tables, parks=parks_new)
         steps = [(table, step) for table, step in work.steps if table not in forbidden]
         with ThreadPoolExecutor(DDL_THREADS) as pool:
             # The list waits for every result and re-raises exceptions.

@@ -7,12 +7,15 @@ from collections.abc import Collection, Iterator, Sequence
 from spark_sink.schema.evolution import Create, Step
 
 
-def forbidden_tables(steps: Sequence[tuple[str, Step]], existing: Collection[str], allowed: int) -> dict[str, str]:
+def forbidden_tables(
+    steps: Sequence[tuple[str, Step]], existing: Collection[str], allowed: int, *, parks: bool
+) -> dict[str, str]:
     """Return the new tables that must not be created, with the reason.
 
     Args:
         existing: the names of the pipeline's tables.
         allowed: maximum number of tables.
+        parks: whether an operator has to accept each new table.
     """
     known = {name.lower(): name for name in existing}
     new = sorted(table for table, step in steps if isinstance(step, Create) and table.lower() not in known)
@@ -20,7 +23,8 @@ def forbidden_tables(steps: Sequence[tuple[str, Step]], existing: Collection[str
     room = max(0, allowed - len(known))
     left = [table for table in new if table not in nested][room:]
     full = f"the sink has reached its limit of {allowed} tables; raise tables.max_tables and restart the sink"
-    return {**nested, **dict.fromkeys(left, full)}
+    waiting = {table: f"the table is new (tables.new); to accept it, run spark-sink resume {table}" for table in new}
+    return {**(waiting if parks else {}), **nested, **dict.fromkeys(left, full)}
 
 
 def _nested(new: Sequence[str], existing: dict[str, str]) -> dict[str, str]:

@@ -114,6 +114,10 @@ class TablesSettings(_Section):
             "without limit. Further tables are parked."
         ),
     )
+    new: Literal["follow", "park"] = Field(
+        default="follow",
+        description="Policy for a table that does not exist yet: create it, or park it until `spark-sink resume`.",
+    )
     truncate: Literal["park", "all_scopes"] = Field(
         default="park",
         description="Policy if a table that several scopes write to is truncated: park the table, or delete the "
@@ -238,6 +242,7 @@ class TablesSettings(_Section):
             buckets=self.buckets,
             layouts={name: one.layout for name, one in self.layout.items()},
             max_tables=self.max_tables,
+            parks_new=self.new == "park",
         )
 
 

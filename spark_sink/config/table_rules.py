@@ -35,6 +35,7 @@ class TableRules:
         buckets: the number of buckets for new Iceberg tables, keyed by table name or pattern.
         layouts: the layout for new tables, keyed by table name or pattern.
         max_tables: the number of tables above which no further table is created.
+        parks_new: whether batches create no tables, so that only an operator's commands do.
     """
 
     all_scopes: bool = False
@@ -53,6 +54,7 @@ class TableRules:
     buckets: Mapping[str, int] = field(default_factory=dict)
     layouts: FileLayouts = field(default_factory=dict)
     max_tables: int = 10_000
+    parks_new: bool = False
 
     def form(self, target: str) -> TableSpec:
         """Return the specification for the table with this name."""

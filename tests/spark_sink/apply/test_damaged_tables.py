@@ -183,6 +183,24 @@ def test_a_table_too_many(lake: Lake) -> None:
     assert 1 == len(_names(lake, ITEMS))
 
 
+def test_a_new_table_waits_for_the_operator(each_lake: Lake) -> None:
+    """Its events wait in order until `resume` creates it. Tables that exist continue, and a restart changes nothing."""
+    each_lake.announce(SCHEMA)
+    each_lake.announce(ITEM)
+    each_lake.apply(0, [change("c", {"id": 1}, {"name": "a0"}, pos=1, schema=SCHEMA)])
+    each_lake.use(TableRules(parks_new=True))
+    for batch in (1, 2):
+        outcomes = _apply(each_lake, batch)
+        assert Done() == outcomes[ORDERS]
+        each_lake.use(TableRules(parks_new=True))
+    assert each_lake.tables.open(ITEMS) is None
+    (first, *_) = each_lake.control.parked.held().values()
+    assert f"the table is new (tables.new); to accept it, run spark-sink resume {ITEMS}" == first.detail
+    assert each_lake.command("resume", ITEMS).error is None
+    assert 1 == len(_names(each_lake, ITEMS))
+    assert Done() == _apply(each_lake, 3)[ITEMS]
+
+
 def test_a_delete_with_a_former_key(lake: Lake) -> None:
     """Only an update can change a key. The event goes to quarantine, and the rows that it names are incomplete."""
     lake.announce(SCHEMA)
