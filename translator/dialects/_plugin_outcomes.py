@@ -39,8 +39,8 @@ _PLACE = re.compile(r"at `\$\.?([^`]*)`")
 class OutcomeCopies:
     """Copies the outcomes of one source's dialect.
 
-    All methods raise BrokenRule for a result outside the interface, and MessageError with LIMIT_EXCEEDED for one that
-    exceeds a limit.
+    All methods raise BrokenRule for a result outside the interface, and MessageError for one that exceeds a limit or has
+    an empty name or a number beyond 64 bits, because such a result is the message's fault.
     """
 
     def __init__(self, source: str, limits: Limits) -> None:
@@ -111,9 +111,16 @@ def copied(part: Struct, kind: type[S]) -> S:
     except msgspec.ValidationError as error:
         place = _PLACE.search(str(error))
         raise _wrong_type(kind, place[1] if place else None) from None
-    except (msgspec.MsgspecError, TypeError, ValueError, OverflowError, RecursionError):
-        fields = getattr(part, "__struct_fields__", ())
-        raise _wrong_type(kind, next((name for name in fields if not _can_be_encoded(part, name)), None)) from None
+    except OverflowError:
+        # Dialects pass numbers on as they are in the message.
+        reason = f"{_whole(kind, _not_encodable(part))} has a whole number beyond 64 bits"
+        raise MessageError(ErrorCode.INVALID_FIELD, reason) from None
+    except (msgspec.MsgspecError, TypeError, ValueError, RecursionError):
+        raise _wrong_type(kind, _not_encodable(part)) from None
+
+
+def _not_encodable(part: object) -> str | None:
+    return next((name for name in getattr(part, "__struct_fields__", ()) if not _can_be_encoded(part, name)), None)
 
 
 def _can_be_encoded(part: object, name: str) -> bool:
@@ -125,8 +132,11 @@ def _can_be_encoded(part: object, name: str) -> bool:
 
 
 def _wrong_type(kind: type, field: str | None) -> BrokenRule:
-    whole = f"a field of {kind.__name__}" if not field else f"{kind.__name__}.{field}"
-    return BrokenRule(f"{whole} does not have its declared type")
+    return BrokenRule(f"{_whole(kind, field)} does not have its declared type")
+
+
+def _whole(kind: type, field: str | None) -> str:
+    return f"{kind.__name__}.{field}" if field else f"a field of {kind.__name__}"
 
 
 def _check_image(image: Image | None) -> None:
@@ -168,5 +178,6 @@ def _check_notes(notes: list[str] | None) -> None:
 
 
 def _check_names(what: str, names: Iterable[str]) -> None:
+    """Reject a message with an empty name. Dialects take names from messages."""
     if not all(names):
-        raise BrokenRule(f"the name of a {what} is empty")
+        raise MessageError(ErrorCode.INVALID_FIELD, f"the name of a {what} is empty")

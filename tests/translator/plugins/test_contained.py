@@ -70,8 +70,6 @@ def works(translator: FileTranslator) -> bool:
         ("generator", "GeneratorExit in "),
         ("liar", "ZeroDivisionError in the Liar that the dialect raised"),
         ("schema text", "Needs has schema_text"),
-        ("no table", "the name of a table is empty"),
-        ("no column", "the name of a column is empty"),
         ("schema", "not a canonical type"),
         ("list", "an image maps str to list"),
         ("empty", "ValueError in translation/translate.py"),
@@ -106,6 +104,22 @@ def test_a_value_that_is_not_allowed(pairs: FileTranslator, fields: object, said
     outcome = pairs.translate(message({"do": "set", "card": fields})).outcome
     assert isinstance(outcome, DeadLetter)
     assert (ErrorCode.DIALECT_FAILED, True, False) == (outcome.code, said in outcome.reason, CARD in outcome.reason)
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"do": "no table"}, "the name of a table is empty"),
+        ({"do": "no column"}, "the name of a column is empty"),
+        ({"do": "time", "card": 2**70}, "has a whole number beyond 64 bits"),
+        ({"id": 2**70}, "RowChange.after has a whole number beyond 64 bits"),
+    ],
+)
+def test_a_value_that_only_the_message_can_have(pairs: FileTranslator, body: object, said: str) -> None:
+    """The message is rejected, and the dialect is not blamed for it."""
+    outcome = pairs.translate(message(body)).outcome
+    assert isinstance(outcome, DeadLetter)
+    assert (ErrorCode.INVALID_FIELD, True) == (outcome.code, said in outcome.reason)
 
 
 @pytest.mark.parametrize("number", ["nan", "inf", "-inf"])

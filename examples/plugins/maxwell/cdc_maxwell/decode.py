@@ -122,6 +122,8 @@ class Maxwell:
     def _canonical(self, value: object) -> object:
         if isinstance(value, Decimal):
             return self._fraction(value)
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            return str(value)
         # Maxwell writes JSON columns as JSON, and SET columns as arrays.
         return _JSON.encode(value).decode() if isinstance(value, (dict, list)) else value
 

@@ -107,3 +107,11 @@ def test_a_number_that_is_too_large(number: str, fractions: str) -> None:
     """A short number in a message never becomes a text of megabytes, and never infinity."""
     body = json.dumps(INSERT).replace("12.5", number).encode()
     assert translated(body, fractions=fractions).code in {"INVALID_FIELD", "LIMIT_EXCEEDED"}
+
+
+@pytest.mark.parametrize(
+    ("number", "canonical"), [(2**63 - 1, 2**63 - 1), (2**63, str(2**63)), (-(10**64), f"-{10**64}")]
+)
+def test_a_whole_number_beyond_64_bits(number: int, canonical: object) -> None:
+    """A DECIMAL without a fraction has up to 65 digits. Readers know no such number, but text is exact."""
+    assert canonical == json.loads(event({**INSERT, "data": {"id": 1, "n": number}}).after)["n"]
