@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Literal, TypeAlias
 
 from translator.dialects._masked_statement import masked_statement
@@ -22,8 +22,13 @@ _UNIT = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|
 _BOM = "\ufeff"
 
 
-def masked_json(value: bytes, masked: MaskedValues, part_of: Callable[[Path], Part]) -> bytes:
+def masked_json(
+    value: bytes, masked: MaskedValues, part_of: Callable[[Path], Part], keep: Collection[str] = ()
+) -> bytes:
     """Return the text with different row values. Several documents in one text are masked together.
+
+    Args:
+        keep: texts that are not values wherever they are, such as a placeholder for a value that was not sent.
 
     Raises:
         Unmaskable: the text is not JSON, so values cannot be distinguished from other text.
@@ -32,7 +37,7 @@ def masked_json(value: bytes, masked: MaskedValues, part_of: Callable[[Path], Pa
         text = value.decode()
     except UnicodeDecodeError:
         raise Unmaskable("it is not valid UTF-8") from None
-    return "".join(_pieces(text, masked, part_of)).encode("utf-8")
+    return "".join(_pieces(text, masked, part_of, keep)).encode("utf-8")
 
 
 def masked_key(key: bytes | None, masked: MaskedValues) -> bytes | None:
@@ -54,7 +59,7 @@ def masked_key(key: bytes | None, masked: MaskedValues) -> bytes | None:
     return masked_json(key, masked, lambda path: "value")
 
 
-def _pieces(text: str, masked: MaskedValues, part_of: Callable[[Path], Part]) -> Iterator[str]:
+def _pieces(text: str, masked: MaskedValues, part_of: Callable[[Path], Part], keep: Collection[str]) -> Iterator[str]:
     at = len(_BOM) if text.startswith(_BOM) else 0
     yield text[:at]
     path: list[str | None] = []  # the current field in each open object, None for an array
@@ -80,7 +85,7 @@ def _pieces(text: str, masked: MaskedValues, part_of: Callable[[Path], Part]) ->
             case '"' if name_comes:
                 path[-1], name_comes = _read(piece), False
             case '"':
-                piece = _text(piece, masked, part_of(_names(path)))
+                piece = _text(piece, masked, part_of(_names(path)), keep)
             case first if first in "-0123456789" and part_of(_names(path)) != "keep":
                 piece = masked.number(piece)
         yield piece
@@ -99,11 +104,13 @@ def _read(piece: str) -> str:
         raise Unmaskable("it is not JSON: it contains a string that cannot be read") from None
 
 
-def _text(piece: str, masked: MaskedValues, part: Part) -> str:
+def _text(piece: str, masked: MaskedValues, part: Part, keep: Collection[str]) -> str:
     """Return a masked string in which every unchanged character keeps its escaping."""
     if part == "keep":
         return piece
     text = _read(piece)
+    if text in keep:
+        return piece
     other = masked.text(text) if part == "value" else masked_statement(text, masked)
     units = _UNIT.findall(piece[1:-1])
     if not len(units) == len(text) == len(other):

@@ -54,9 +54,7 @@ class DebeziumJson:
         if not options.unavailable:
             raise ConfigError("debezium_json: unavailable must not be empty")
         self._limits = setup.limits
-        placeholder = options.unavailable
-        # Columns with bytes have the placeholder as base64.
-        self._unavailable = (placeholder, base64.b64encode(placeholder.encode()).decode())
+        self._unavailable = _placeholders(options.unavailable)
 
     def decode(self, message: Message) -> Changes | Skip:
         """Return the only change in a record."""
@@ -107,6 +105,11 @@ class DebeziumJson:
             else:
                 image[column] = _canonical(value, columns.get(column), f"$.{name}")
         return image
+
+
+def _placeholders(text: str) -> tuple[str, str]:
+    """Return the placeholder as text, and as base64 for columns with bytes."""
+    return text, base64.b64encode(text.encode()).decode()
 
 
 def _opened(value: bytes, limits: Limits) -> tuple[dict[str, Any], Mapping[str, Column]]:
@@ -189,5 +192,5 @@ PLUGIN = DialectPlugin(
     build=DebeziumJson,
     options=Options,
     recognizer=Recognizer(({},), _propose),
-    masked_value=partial(masked_json, part_of=_part_of),  # type: ignore[arg-type]  # its words are literals
+    masked_value=partial(masked_json, part_of=_part_of, keep=_placeholders(UNAVAILABLE)),  # type: ignore[arg-type]  # its words are literals
 )
