@@ -35,7 +35,7 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
     "translator": (
         *("errors", "message", "proposals", "config"),
         *("values", "_native", "codecs", "dialects", "dialect_api", "translation"),
-        *("kafka", "state", "resolution", "service", "operations", "web", "commands", "__main__"),
+        *("kafka", "state", "resolution", "service", "operations", "conformance", "web", "commands", "__main__"),
     ),
     "spark_sink": (
         *("errors", "signals", "model", "schema", "config", "spark"),

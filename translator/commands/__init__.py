@@ -20,6 +20,7 @@ _COMMANDS = {
     "capture": "Write records of a topic to standard output as a record file.",
     "check": "Check a configuration file: settings, dialects, codecs, their options, and declared tables.",
     "desk": "Serve the playground: paste a message to see which product wrote it, how it is read, and its events.",
+    "dialect": "Create a dialect plug-in, and test whether a plug-in keeps the contract of dialects.",
     "diff": "Match the events of two topics by id and report the fields that differ.",
     "dlq": "List, show, replay and discard dead letters, which are messages that could not be translated.",
     "explain": "Explain how one raw record is read: its form, its events, and the decisions behind them.",

@@ -68,6 +68,15 @@ def load(name: str, builtin: Collection[str]) -> DialectPlugin:
         both = " and ".join(f"{plugin.distribution} {plugin.version}" for plugin, _ in offers)
         raise ConfigError(f"dialect {name} is offered by several distributions: {both}. Uninstall all but one")
     ((plugin, entry),) = offers
+    return loaded_from(plugin, entry)
+
+
+def loaded_from(plugin: InstalledPlugin, entry: EntryPoint) -> DialectPlugin:
+    """Import a plug-in and check it.
+
+    Raises:
+        ConfigError: the plug-in cannot be used.
+    """
     return _checked(plugin, _loaded(plugin, entry))
 
 

@@ -39,11 +39,12 @@ class RecordMasker:
 
     Args:
         translate: translates a record completely, as the service does.
+        key: determines the masks. Anyone who knows it can guess values by trial, so it is random by default.
     """
 
-    def __init__(self, translate: Callable[[Message], Translation]) -> None:
+    def __init__(self, translate: Callable[[Message], Translation], key: bytes | None = None) -> None:
         self._translate = translate
-        self._key = secrets.token_bytes(_KEY_BYTES)
+        self._key = secrets.token_bytes(_KEY_BYTES) if key is None else key
 
     def copy(self, message: Message, dialect: Dialect) -> Message:
         """Return a copy of the record, without its headers.

@@ -1,4 +1,4 @@
-"""The public interface for dialects, compared with a stored text, because plug-ins depend on every part of it.
+"""The public interface and kit for dialects, compared with a stored text, because plug-ins depend on every part of it.
 
 An intended addition changes surface.txt: `python -m tests.translator.plugins.test_surface` writes the file. Removing or
 changing a line breaks plug-ins, and needs another version of the interface.
@@ -9,26 +9,29 @@ import re
 from collections.abc import Iterator
 from enum import EnumMeta
 from pathlib import Path
-from types import FunctionType
+from types import FunctionType, ModuleType
+from typing import Any
 
 import msgspec
+import pytest
 
-from translator import dialect_api
+from translator import conformance, dialect_api
 
+MODULES = (dialect_api, conformance)
 FILE = Path(__file__).with_name("surface.txt")
 
 
 def surface() -> str:
     """Return one line for each public name, followed by a line for each of its parts."""
-    return "".join(f"{line}\n" for name in dialect_api.SINCE for line in _lines(name))
+    return "".join(f"{line}\n" for module in MODULES for name in module.SINCE for line in _lines(module, name))
 
 
-def _lines(name: str) -> Iterator[str]:
-    what = getattr(dialect_api, name)
+def _lines(module: ModuleType, name: str) -> Iterator[str]:
+    what, since = getattr(module, name), module.SINCE[name]
     if isinstance(what, FunctionType):
-        yield f"{name}{inspect.signature(what)}  since {dialect_api.SINCE[name]}"
+        yield f"{name}{inspect.signature(what)}  since {since}"
         return
-    yield f"{name}  since {dialect_api.SINCE[name]}"
+    yield f"{name}  since {since}"
     if isinstance(what, EnumMeta):
         yield from (f"    {member}" for member in what.__members__)
     elif isinstance(what, msgspec.StructMeta):
@@ -42,6 +45,8 @@ def _lines(name: str) -> Iterator[str]:
     for member, value in vars(what).items():
         if not member.startswith("_") and isinstance(value, FunctionType) and not isinstance(what, EnumMeta):
             yield f"    {member}{inspect.signature(value)}"
+        elif isinstance(value, property):
+            yield f"    {member}"
 
 
 def _type(of: type, field: str) -> str:
@@ -54,15 +59,18 @@ def test_the_surface_is_the_stored_text() -> None:
     assert FILE.read_text(encoding="utf-8") == surface()
 
 
-def test_every_name_is_described() -> None:
+@pytest.mark.parametrize("module", MODULES)
+def test_every_name_is_described(module: ModuleType) -> None:
     """Nothing else is public, and each name has a docstring of its own."""
-    public = {name for name in vars(dialect_api) if not name.startswith("_")}
-    assert public - {"annotations", "Mapping"} == {"SINCE", *dialect_api.SINCE}
-    assert [] == [name for name in dialect_api.SINCE if not (vars_of(name).get("__doc__") or "").strip()]
+    public = {
+        name for name, value in vars(module).items() if not (name.startswith("_") or isinstance(value, ModuleType))
+    }
+    assert public - {"annotations", "Mapping"} == {"SINCE", *module.SINCE}
+    assert [] == [name for name in module.SINCE if not (vars_of(module, name).get("__doc__") or "").strip()]
 
 
-def vars_of(name: str) -> dict[str, object]:
-    what = getattr(dialect_api, name)
+def vars_of(module: ModuleType, name: str) -> dict[str, Any]:
+    what = getattr(module, name)
     return {"__doc__": what.__doc__} if isinstance(what, FunctionType) else dict(vars(what))
 
 

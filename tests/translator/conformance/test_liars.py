@@ -1,0 +1,155 @@
+"""Plug-ins that lack a property: the scorecard shows exactly that."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from translator.conformance import Scorecard, scorecard
+from translator.conformance.battery import write_results
+from translator.conformance.new_package import create
+from translator.dialects import _time_limit
+
+Plugin = Callable[..., Scorecard]
+
+KEY = "change.key_columns, change.key_kind = self._key"
+VALUES_APART = "absent, NULL, unavailable"
+TABLE = 'table = TableName(None, None, field(body, "table", str, "$"))'
+RETURN = "return Changes([change])"
+CANONICAL = '{column: _canonical(value, f"$.{name}") for column, value in row.items()}'
+MANY = """if not field(body, "rows", list, "$"):
+            return Skip("empty")
+        return Changes([self._change(body, row) for row in _pick(field(body, "rows", list, "$"))])
+
+    def _change(self, body: Any, row: Any) -> RowChange:
+        if not isinstance(row, dict):
+            raise MessageError(ErrorCode.INVALID_FIELD, "a row is not an object")
+        table = TableName(None, None, field(body, "table", str, "$"))
+        change = RowChange("u", table, Writer(), _image(row, "old"), _image(row, "new"), ts_commit_us=1)
+        if change.after is None:
+            raise MessageError(ErrorCode.MISSING_FIELD, "a row has no new values")
+        change.key_columns, change.key_kind = self._key, "primary"
+        change.tx = Tx("1")
+        return change"""
+PICK = """def _all(rows: list[Any]) -> list[Any]:
+    return rows
+
+
+def _last(rows: list[Any]) -> list[Any]:
+    return rows[:1] + [row for row in rows[1:] if row.get("new") != rows[0].get("old")]
+
+
+"""
+ROWS = {"table": "orders", "rows": [{"old": {"id": 1007, "item": "tea"}, "new": {"id": 2007, "item": "tea"}}]}
+
+
+@pytest.fixture
+def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Plugin]:
+    """Return a function that tests a new plug-in after changes to its code: pairs of an old and a new text."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(_time_limit, "SECONDS", 1)
+
+    def changed(*edits: tuple[str, str], case: object = None) -> Scorecard:
+        folder = create("shop", tmp_path)
+        module = folder / "cdc_shop.py"
+        code = module.read_text()
+        for old, new in edits:
+            assert old in code
+            code = code.replace(old, new)
+        module.write_text(code)
+        if case is not None:
+            for file in (folder / "cases").iterdir():
+                file.unlink()
+            (folder / "cases" / "own.json").write_text(json.dumps(case))
+        monkeypatch.delitem(sys.modules, "cdc_shop", raising=False)
+        if case is not None:
+            write_results(folder)
+        return scorecard(folder)
+
+    yield changed
+    sys.modules.pop("cdc_shop", None)
+
+
+def failed(card: Scorecard) -> list[str]:
+    return [score.name for score in card.scores if score.result == "failed"]
+
+
+def test_an_honest_plugin(plugin: Plugin) -> None:
+    card = plugin()
+    assert card.complete, str(card)
+
+
+LIARS = {
+    "raises": ((TABLE, 'table = TableName(None, None, body["table"])'), ["hostile messages"]),
+    "hangs": ((TABLE, f'{TABLE}\n        while body.get("new") == []: pass'), ["hostile messages"]),
+    "exits": ((TABLE, f'{TABLE}\n        if body["op"] == "delete" and not body.get("old"): raise SystemExit(0)'),
+              ["hostile messages"]),
+    "prints": ((TABLE, f"{TABLE}\n        print(body)"), ["no row data"]),
+    "logs": ((TABLE, f"{TABLE}\n        __import__('logging').debug('read %s', body)"), ["no row data"]),
+    "warns": ((TABLE, f"{TABLE}\n        __import__('warnings').warn(str(body))"), ["no row data"]),
+    "quotes numbers": ((RETURN, f"""if isinstance(change.after and change.after.get("id"), str):
+            raise MessageError(ErrorCode.INVALID_FIELD, f"id {{change.after['id']}} is text")
+        {RETURN}"""), ["no row data"]),
+    "drops rows": ((RETURN, f"""if change.after and change.after.get("item") is None: return Skip("no_item")
+        {RETURN}"""), [VALUES_APART]),
+    "invents NULL": ((f"else {CANONICAL}", f'else {{"item": None, **{CANONICAL}}}'), [VALUES_APART]),
+    "drops NULL": ((CANONICAL, CANONICAL.removesuffix("}") + ' if column != "item" or value is not None}'),
+                   [VALUES_APART]),
+    "forgets the old key": ((RETURN, f'(change.before or {{}}).update(id=1007) if operation == "update" else None\n'
+                                     f"        {RETURN}"), ["key changes"]),
+    "masks nothing": (('return "value" if', 'return "keep" if'), ["masked copies"]),
+    "orders by hash": ((CANONICAL, CANONICAL.replace("row.items()", "{**dict.fromkeys(set(row)), **row}.items()")),
+                       ["determinism"]),
+    "counts": ((RETURN, f"type(self).n = change.row = getattr(self, 'n', 0) + 1\n        {RETURN}"), ["determinism"]),
+    "wrong result": (('return str(value)', 'return str(value.normalize())'), ["golden cases"]),
+    "other api": (("api=1", "api=2"), ["interface"]),
+    "does not import": (("PLUGIN = ", "raise SystemExit(3)\nPLUGIN = "), ["interface"]),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize(("edit", "expected"), LIARS.values(), ids=LIARS.keys())
+def test_a_liar(plugin: Plugin, edit: tuple[str, str], expected: list[str]) -> None:
+    """Only the property that the plug-in lacks fails, and the line says what to do."""
+    card = plugin(edit)
+    assert expected == failed(card), str(card)
+    assert all(score.detail for score in card.scores if score.result == "failed")
+    assert not card.passed
+
+
+def test_a_key_of_fewer_columns(plugin: Plugin) -> None:
+    lie = "tuple(c for c in self._key if (change.after or change.before or {}).get(c) is not None)"
+    row = {"op": "insert", "table": "orders", "new": {"id": 1007, "item": "tea"}}
+    case = {"options": {"key": ["id", "item"]}, "messages": [{"value": row}]}
+    card = plugin(
+        ("change.key_columns, change.key_kind = self._key,", f"change.key_columns, change.key_kind = {lie},"), case=case
+    )
+    assert ["nullable keys"] == failed(card), str(card)
+
+
+def test_an_unavailable_value(plugin: Plugin) -> None:
+    row = {"op": "insert", "table": "orders", "new": {"id": 1007, "item": "tea"}}
+    card = plugin((RETURN, f'change.unavailable = ["item"]\n        {RETURN}'), case={"messages": [{"value": row}]})
+    assert [VALUES_APART] == failed(card), str(card)
+
+
+BODY = """operation = field(body, "op", str, "$")"""
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"), [("_all", []), ("_last", ["key changes"])], ids=["honest", "drops a row"]
+)
+def test_rows_of_one_message(plugin: Plugin, call: str, expected: list[str]) -> None:
+    """Two rows whose keys shift into each other are both kept. The liar drops a row that takes over another's key."""
+    edits = [
+        (BODY, f"{MANY}\n\n    def _unused(self, body: Any, message: Message) -> Changes:\n        {BODY}"),
+        ("def _image(", f"{PICK}def _image("),
+        ("    TableName,\n", "    TableName,\n    Tx,\n"),
+        ('path[:1] in (("old",), ("new",))', 'path[1:2] in (("old",), ("new",))'),
+    ]
+    card = plugin(*edits, ("_pick(", f"{call}("), case={"messages": [{"value": ROWS}]})
+    assert expected == failed(card), str(card)

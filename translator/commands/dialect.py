@@ -1,0 +1,66 @@
+"""`translator dialect`: create a dialect plug-in, and test one."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from cdc_core.command_line import CommandGroup
+from translator.commands.output import say
+
+
+@click.group(cls=CommandGroup)
+def dialect() -> None:
+    """Create a dialect plug-in, and test whether a plug-in keeps the contract of dialects."""
+
+
+@dialect.command()
+@click.option(
+    "--into",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=".",
+    show_default=True,
+    help="Folder in which the plug-in's folder is created. It is created if it does not exist.",
+)
+@click.argument("name")
+def new(into: Path, name: str) -> None:
+    """Create a plug-in that already works, as a start for your own.
+
+    NAME is the value of `dialect` in the configuration: a lower-case letter, followed by up to 39 lower-case letters,
+    digits and underscores. The folder is named cdc-NAME. It contains a dialect with options, a recognizer and masked
+    copies, golden cases, tests and a page.
+    """
+    from translator.conformance.new_package import create
+
+    folder = create(name, into)
+    click.echo(f"created {folder}; test it with `translator dialect test {folder}`")
+
+
+@dialect.command()
+@click.option(
+    "--write",
+    is_flag=True,
+    help="First write the results of the cases that have no `expected` yet. Check them: they show what the plug-in "
+    "does, and not what is right.",
+)
+@click.argument("package", type=click.Path(path_type=Path))
+def test(write: bool, package: Path) -> None:
+    """Test a plug-in, and print its scorecard.
+
+    PACKAGE is the folder with the plug-in's pyproject.toml and its golden cases (`cases/*.json`). The plug-in does not
+    have to be installed. The scorecard has a line for each property: passed, failed with the first example and what to
+    do, or not applicable with the reason. The exit code is 1 if a property failed. docs/dialects/your-own.md describes
+    the properties.
+    """
+    from translator.conformance import scorecard
+    from translator.conformance.battery import write_results
+
+    if write:
+        for name in write_results(package):
+            say(f"wrote the results of case {name}: check them")
+    card = scorecard(package)
+    click.echo(str(card))
+    if not card.passed:
+        sys.exit(1)

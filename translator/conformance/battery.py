@@ -1,0 +1,72 @@
+"""The properties of a dialect, and the scorecard of a plug-in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from translator.conformance import messages
+from translator.conformance.cases import read_cases, result_of, write_expected
+from translator.conformance.key_changes import key_changes
+from translator.conformance.package import read_package
+from translator.conformance.row_values import nullable_keys, values_apart
+from translator.conformance.score import Failed, NotApplicable, Score, Scorecard
+from translator.conformance.trial import Subject, Trial
+from translator.errors import ConfigError
+
+PROPERTIES: Mapping[str, Callable[[Subject], None]] = {
+    "golden cases": messages.golden_cases,
+    "absent, NULL, unavailable": values_apart,
+    "nullable keys": nullable_keys,
+    "key changes": key_changes,
+    "masked copies": messages.masked_copies,
+    "hostile messages": messages.hostile_messages,
+    "determinism": messages.determinism,
+    "no row data": messages.silence,
+}
+"""The checks of the properties by name, in the order of the scorecard. They raise Failed or NotApplicable."""
+
+
+def scorecard(folder: Path) -> Scorecard:
+    """Test the plug-in in the folder of its project with the cases in its folder `cases`.
+
+    Raises:
+        ConfigError: the folder contains no plug-in or no cases, or a file cannot be read.
+    """
+    package, cases = read_package(folder), read_cases(folder)
+    try:
+        plugin = package.load()
+        for case in cases:
+            Trial(plugin, case)
+    except ConfigError as error:
+        return Scorecard(str(package), [Score("interface", "failed", str(error))])
+    return Scorecard(str(package), [Score("interface", "passed"), *scores(Subject(package, plugin, cases))])
+
+
+def scores(subject: Subject) -> list[Score]:
+    """Return the scores of a plug-in that was loaded."""
+    return [_score(name, check, subject) for name, check in PROPERTIES.items()]
+
+
+def _score(name: str, check: Callable[[Subject], None], subject: Subject) -> Score:
+    try:
+        check(subject)
+    except Failed as error:
+        return Score(name, "failed", str(error))
+    except NotApplicable as error:
+        return Score(name, "not applicable", str(error))
+    return Score(name, "passed")
+
+
+def write_results(folder: Path) -> list[str]:
+    """Write the results of all cases that have none yet, and return the names of these cases.
+
+    Raises:
+        ConfigError: the plug-in cannot be used, or a file cannot be read.
+    """
+    plugin = read_package(folder).load()
+    written = [case for case in read_cases(folder) if case.expected is None]
+    for case in written:
+        trial = Trial(plugin, case)
+        write_expected(case, [result_of(trial.translate(message)) for message in case.messages])
+    return [case.name for case in written]

@@ -1,0 +1,135 @@
+"""Golden cases of a plug-in: one JSON file for each case, with messages and what the translator makes of them."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from translator.errors import ConfigError
+from translator.message import DeclaredTable, Learned, Message, Skip
+from translator.resolution.resolve import Translation
+from translator.translation.dead_letter import DeadLetter
+
+FOLDER = "cases"
+"""The folder with a plug-in's cases, next to its pyproject.toml."""
+
+_NOT_OF_THE_PLUGIN = frozenset(
+    {"v", "id", "source", "dialect", "pos", "pos_scope", "ts_origin_us", "schema_id", "origin"}
+)
+"""The fields of an event that the translator determines, and not the plug-in."""
+
+
+class Case(Struct, frozen=True):
+    """Messages that one dialect reads in order.
+
+    Args:
+        options: the options of the source.
+        tables: the declared tables, as in the configuration.
+        expected: what each message becomes, or None if it was not written yet.
+        file: the file of the case, if it has one.
+    """
+
+    name: str
+    messages: tuple[Message, ...]
+    options: Mapping[str, Any] = {}
+    tables: tuple[DeclaredTable, ...] = ()
+    expected: Sequence[Any] | None = None
+    file: str | None = None
+
+
+class _StoredMessage(Struct, forbid_unknown_fields=True):
+    value: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    value_base64: str | None = None
+    key: str | None = None
+    key_base64: str | None = None
+
+
+class _StoredCase(Struct, forbid_unknown_fields=True):
+    messages: list[_StoredMessage]
+    about: str = ""
+    options: dict[str, Any] = {}
+    tables: tuple[DeclaredTable, ...] = ()
+    expected: list[Any] | None = None
+
+
+def read_cases(package: Path) -> list[Case]:
+    """Return the cases of a plug-in, in the order of their names.
+
+    Raises:
+        ConfigError: the plug-in has no cases, or a file is not a case.
+    """
+    files = sorted((package / FOLDER).glob("*.json"))
+    if not files:
+        raise ConfigError(f"{package / FOLDER} contains no case; write one as docs/dialects/your-own.md shows")
+    return [_case(file) for file in files]
+
+
+def _case(file: Path) -> Case:
+    try:
+        stored = msgspec.json.decode(file.read_bytes(), type=_StoredCase)
+        messages = tuple(_message(number, one) for number, one in enumerate(stored.messages))
+    except (msgspec.DecodeError, ValueError) as error:
+        raise ConfigError(f"{file}: {error}") from None
+    if not messages or (stored.expected is not None and len(stored.expected) != len(messages)):
+        raise ConfigError(f"{file}: expected at least one message, and as many results in `expected` as messages")
+    return Case(file.stem, messages, stored.options, stored.tables, stored.expected, str(file))
+
+
+def _message(offset: int, stored: _StoredMessage) -> Message:
+    key = None if stored.key is None else stored.key.encode()
+    if stored.key_base64 is not None:
+        key = base64.b64decode(stored.key_base64, validate=True)
+    return Message("raw", 0, offset, 0, key, _value(stored))
+
+
+def _value(stored: _StoredMessage) -> bytes | None:
+    """Return the value. As in a record file, a string is the text of the message, and an object is the message."""
+    if stored.value_base64 is not None:
+        return base64.b64decode(stored.value_base64, validate=True)
+    if stored.value is msgspec.UNSET:
+        return None
+    if (raw := bytes(stored.value)) == b"null":
+        return None
+    return msgspec.json.decode(raw, type=str).encode() if raw.startswith(b'"') else raw
+
+
+def result_of(translation: Translation) -> Any:
+    """Return what a message became, as in `expected`: its events without the fields that have no value."""
+    match translation.outcome:
+        case DeadLetter(code=code, reason=reason):
+            return {"dead_letter": str(code), "reason": plain_reason(reason)}
+        case Skip(reason=reason):
+            return {"skipped": reason}
+        case Learned(key=key):
+            return {"learned": key}
+    return [_event(json.loads(record.value or b"{}")) for record in translation.canonical]
+
+
+def plain_reason(reason: str) -> str:
+    """Return the reason of a dead letter without the dialect and the position, which the translator adds."""
+    return reason.partition(": ")[2].rpartition(" (topic ")[0]
+
+
+def _event(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if name not in _NOT_OF_THE_PLUGIN and value is not None}
+
+
+def write_expected(case: Case, results: Sequence[Any]) -> None:
+    """Add the results to the case's file, with a line for each event. The rest of the file is not changed."""
+    file = Path(case.file or "")
+    text = ",\n".join(f"    {_lines(result)}" for result in results)
+    head = file.read_text(encoding="utf-8").rstrip().removesuffix("}").rstrip()
+    file.write_text(f'{head},\n  "expected": [\n{text}\n  ]\n}}\n', encoding="utf-8")
+
+
+def _lines(result: Any) -> str:
+    if not isinstance(result, list):
+        return json.dumps(result, ensure_ascii=False)
+    events = ",\n".join(f"      {json.dumps(event, ensure_ascii=False)}" for event in result)
+    return f"[\n{events}\n    ]"

@@ -1,0 +1,81 @@
+"""Digests of what the messages of all cases become, also in a new process: `python -m
+translator.conformance.fresh_process`.
+
+The process reads a `DigestRequest` from standard input, and writes one line for each message.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import Struct
+
+from translator.conformance.cases import Case
+from translator.conformance.package import Package
+from translator.conformance.trial import Trial
+from translator.dialects import DialectPlugin
+
+_SECONDS = 300
+"""Maximum time for a process, which only a hang reaches."""
+
+
+class DigestRequest(Struct, frozen=True):
+    """The messages to translate in another process."""
+
+    package: Package
+    cases: Sequence[Case]
+    backward: bool
+
+
+def digests(plugin: DialectPlugin, cases: Sequence[Case], *, backward: bool = False) -> list[str]:
+    """Return a digest of each message's result, in the order of the cases.
+
+    Cases with the same options share a dialect, so that state left by a message could change the next, unless the
+    dialect learns from its messages.
+    """
+    shared: dict[bytes, Trial] = {}
+    found: dict[str, list[str]] = {}
+    for case in reversed(cases) if backward else cases:
+        trial = Trial(plugin, case)
+        if not getattr(trial.dialect, "learns", False):
+            trial = shared.setdefault(msgspec.msgpack.encode((case.options, case.tables)), trial)
+        found[case.name] = [_digest(trial, case, n) for n in range(len(case.messages))]
+    return [digest for case in cases for digest in found[case.name]]
+
+
+def _digest(trial: Trial, case: Case, number: int) -> str:
+    translation = trial.translate(case.messages[number])
+    records = [(record.key, record.value, record.headers) for record in translation.canonical]
+    return hashlib.sha256(msgspec.msgpack.encode((translation.outcome, records))).hexdigest()
+
+
+def digests_elsewhere(package: Package, cases: Sequence[Case], *, seed: str, backward: bool) -> list[str] | None:
+    """Return the digests of a new process with another hash seed, or None if it fails."""
+    request = msgspec.msgpack.encode(DigestRequest(package, cases, backward))
+    ran = subprocess.run(
+        [sys.executable, "-m", __name__],
+        input=request,
+        env={**os.environ, "PYTHONHASHSEED": seed},
+        capture_output=True,
+        timeout=_SECONDS,
+        check=False,
+    )
+    return ran.stdout.decode().split() if ran.returncode == 0 else None
+
+
+def _main() -> None:
+    request = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=DigestRequest)
+    with contextlib.redirect_stdout(io.StringIO()):  # a plug-in could print
+        lines = digests(request.package.load(), request.cases, backward=request.backward)
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+
+
+if __name__ == "__main__":
+    _main()

@@ -1,0 +1,140 @@
+"""Changes to JSON documents, and the members of a message in which the values of its rows are."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct
+
+from cdc_core.envelope import ChangeEvent
+from translator.conformance.trial import Trial, with_value
+from translator.dialects import MaskedValues
+from translator.message import Message
+
+_TRIES = 50
+"""Number of other values to try. The document can already contain some of them."""
+
+_DIGITS = re.compile(r"\d{1,18}", re.ASCII)
+
+Path: TypeAlias = tuple[str | int, ...]
+"""The names and numbers that lead to a member."""
+
+ImageName: TypeAlias = Literal["before", "after"]
+
+
+class Cell(Struct, frozen=True):
+    """A column in an image of a message's event, by the number of the event."""
+
+    event: int
+    image: ImageName
+    column: str
+
+    def of(self, events: list[ChangeEvent]) -> tuple[bool, Any]:
+        """Return whether the column is in the image, and its value."""
+        image = image_of(events[self.event], self.image)
+        return self.column in image, image.get(self.column)
+
+
+def document_of(value: bytes | None) -> Any:
+    """Return the object or array in a message, or None if it is not JSON."""
+    try:
+        document = json.loads(value or b"")
+    except (ValueError, RecursionError):
+        return None
+    return document if isinstance(document, (dict, list)) else None
+
+
+def image_of(event: ChangeEvent, name: ImageName) -> dict[str, Any]:
+    text = getattr(event, name)
+    return {} if text is None else dict(json.loads(text))
+
+
+def members(document: Any, at: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """Return everything inside a document, with the way to it."""
+    pairs = document.items() if isinstance(document, dict) else enumerate(document)
+    for name, value in pairs:
+        yield (*at, name), value
+        if isinstance(value, (dict, list)):
+            yield from members(value, (*at, name))
+
+
+def edited(document: Any, values: Mapping[Path, Any]) -> Any:
+    """Return a copy of a document with other values at some places."""
+    changed = copy.deepcopy(document)
+    for path, value in values.items():
+        _parent(changed, path)[path[-1]] = value
+    return changed
+
+
+def without(document: Any, path: Path) -> Any:
+    """Return a copy of a document without one member."""
+    changed = copy.deepcopy(document)
+    del _parent(changed, path)[path[-1]]
+    return changed
+
+
+def value_at(document: Any, path: Path) -> Any:
+    return _parent(document, path)[path[-1]]
+
+
+def _parent(document: Any, path: Path) -> Any:
+    for step in path[:-1]:
+        document = document[step]
+    return document
+
+
+def new_values(document: Any, value: Any, count: int) -> list[Any]:
+    """Return other values of the same form that are nowhere in the document. Some values have fewer."""
+    taken = {str(value), *(str(other) for _, other in members(document))}
+    found: dict[str, Any] = {}
+    for number in range(1, _TRIES):
+        other = _other_value(value, number)
+        if str(other) not in taken and len(found) < count:
+            found.setdefault(str(other), other)
+    return list(found.values())
+
+
+def _other_value(value: Any, number: int) -> Any:
+    masked = MaskedValues(bytes([number]))
+    if isinstance(value, str):
+        return str(int(value) + number).zfill(len(value)) if _DIGITS.fullmatch(value) else masked.text(value)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return value
+    return value + number if isinstance(value, int) else json.loads(masked.number(json.dumps(value)))
+
+
+def carriers(trial: Trial, message: Message, document: Any) -> dict[Path, list[Cell]]:
+    """Return the members of a message in which the values of its rows are, and the cells with each member's value.
+
+    A member carries a value if two changes to the member change the same cells of one column in two ways. A member that
+    says how to read values, such as a type, does not.
+    """
+    found: dict[Path, list[Cell]] = {}
+    for path, _ in members(document):
+        variants = variants_of(trial, message, document, path)
+        cells = [cell for cell in _cells(variants[0]) if len({repr(cell.of(one)) for one in variants}) == 3]
+        if cells and len({cell.column for cell in cells}) == 1:
+            found[path] = cells
+    return found
+
+
+def variants_of(trial: Trial, message: Message, document: Any, path: Path) -> list[list[ChangeEvent]]:
+    """Return a message's events, and those with two other values of a member. They are empty if the number differs."""
+    others = new_values(document, value_at(document, path), 2)
+    documents = [document, *(edited(document, {path: other}) for other in others)]
+    found = [trial.events(with_value(message, one)) or [] for one in documents]
+    return found if len(others) == 2 and len({len(events) for events in found}) == 1 else [[], [], []]
+
+
+def _cells(events: list[ChangeEvent]) -> Iterator[Cell]:
+    """Return the cells of all images, except those with JSON, because a member can be a part of it."""
+    images: tuple[ImageName, ...] = ("before", "after")
+    for number, event in enumerate(events):
+        for image in images:
+            for column, value in image_of(event, image).items():
+                if not str(value).startswith(("{", "[")):
+                    yield Cell(number, image, column)

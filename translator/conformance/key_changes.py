@@ -1,0 +1,185 @@
+"""Key changes: the old and the new key are right, and no row is lost if keys shift into each other."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from cdc_core.envelope import ChangeEvent
+from cdc_core.position import position
+from cdc_core.reader import ApplyError, ChangeReader, DictStore, KnownSchemas, apply
+from translator.codecs.json import JsonCodec
+from translator.conformance.json_edits import Path, document_of, edited, members, new_values, value_at, variants_of
+from translator.conformance.score import Failed, NotApplicable
+from translator.conformance.trial import Subject, Trial, with_value
+from translator.message import Message
+
+_FIRST = 10
+"""The offset of the first message with a move. Rows that exist before have positions before it."""
+
+_REMEDY = "Return the row's old values of the key columns in `before`, and the new ones in `after`"
+
+
+class KeyChange(Struct, frozen=True):
+    """A JSON message with one event that changes a key.
+
+    Args:
+        old, new: the members with the old and the new values of the columns that changed, in the order of the columns.
+    """
+
+    name: str
+    trial: Trial
+    message: Message
+    document: Any
+    old: Sequence[Path]
+    new: Sequence[Path]
+
+    def values(self, paths: Sequence[Path]) -> tuple[Any, ...]:
+        return tuple(value_at(self.document, path) for path in paths)
+
+    def new_keys(self, count: int) -> list[tuple[Any, ...]]:
+        """Return keys that the message does not contain."""
+        columns = [new_values(self.document, value, count) for value in self.values(self.new)]
+        return list(zip(*columns, strict=True))
+
+    def moved(self, old: Sequence[Any], new: Sequence[Any]) -> Any:
+        """Return the document of a move between two keys."""
+        return edited(self.document, {**dict(zip(self.old, old, strict=True)), **dict(zip(self.new, new, strict=True))})
+
+    def events(self, document: Any, offset: int) -> list[ChangeEvent]:
+        message = msgspec.structs.replace(with_value(self.message, document), offset=offset)
+        return self.trial.events(message) or []
+
+
+def key_changes(subject: Subject) -> None:
+    """Every move has its old and its new key, and rows that move into each other's keys are all kept."""
+    found = False
+    for change in _each_change(subject):
+        first, second, further = change.values(change.old), change.values(change.new), change.new_keys(3)
+        if len(further) < 3:
+            continue  # the key has too few values, such as a boolean
+        found = True
+        third, *apart = further
+        _check_messages(change, [(second, third), (first, second)])
+        _check_messages(change, [(first, second), (second, first)], shift=False)
+        for moves in ([(second, third), (first, second)], [(first, second), (second, third)]):
+            _check_rows(change, moves, apart)
+    if not found:
+        raise NotApplicable("no message in the cases is JSON with a change of a row's key. Add such a case")
+
+
+def _each_change(subject: Subject) -> Iterator[KeyChange]:
+    for name, trial, message in subject.messages():
+        document = document_of(message.value)
+        events = trial.events(message) or []
+        if document is None or len(events) != 1 or events[0].key is None or events[0].key_old is None:
+            continue
+        key, key_old = (json.loads(text) for text in (events[0].key, events[0].key_old))
+        columns = [column for column in key if key[column] != key_old.get(column)]
+        moves: dict[tuple[str, str], Path] = {}
+        for path, _ in members(document):
+            moves |= dict.fromkeys(_moved_by(trial, message, document, path), path)
+        if all((which, column) in moves for which in ("key", "key_old") for column in columns):
+            old, new = ([moves[which, column] for column in columns] for which in ("key_old", "key"))
+            yield KeyChange(name, trial, message, document, old, new)
+        else:
+            raise Failed(f"{name}: the old or the new key is not a value in the message", _REMEDY)
+
+
+def _moved_by(trial: Trial, message: Message, document: Any, path: Path) -> Iterator[tuple[str, str]]:
+    """Return the part of the key that a member determines: `key` or `key_old`, and a column."""
+    variants = variants_of(trial, message, document, path)
+    if any(len(events) != 1 or events[0].key is None or events[0].key_old is None for events in variants):
+        return
+    for which in ("key", "key_old"):
+        keys = [json.loads(getattr(events[0], which)) for events in variants]
+        yield from ((which, column) for column in keys[0] if len({repr(key.get(column)) for key in keys}) == 3)
+
+
+Move = tuple[Sequence[Any], Sequence[Any]]
+
+
+def _check_messages(change: KeyChange, moves: Sequence[Move], *, shift: bool = True) -> None:
+    """Check moves in messages of their own."""
+    events = [event for n, move in enumerate(moves, _FIRST) for event in change.events(change.moved(*move), n)]
+    _check_keys(change, moves, events, "messages of their own")
+    if shift:
+        _check_kept(change, events, len(moves))
+
+
+def _check_rows(change: KeyChange, moves: Sequence[Move], apart: Sequence[Sequence[Any]]) -> None:
+    """Check moves in one message, if the format has arrays of rows.
+
+    Args:
+        apart: two keys that none of the moves has.
+    """
+    far_old, far_new = apart
+    if len(change.events(_joined(change, [moves[0], (far_old, far_new)]), _FIRST)) != 2:
+        return  # each message has one row
+    events = change.events(_joined(change, moves), _FIRST)
+    _check_keys(change, moves, events, "one message")
+    _check_kept(change, [*_rows_before(events), *events], len(moves))
+
+
+def _joined(change: KeyChange, moves: Sequence[Move]) -> Any:
+    """Return one document for all moves. All arrays with one object are lengthened together."""
+    first, *others = (change.moved(*move) for move in moves)
+    joined = copy.deepcopy(first)
+    paths = [()] if isinstance(joined, list) else [path for path, value in members(first) if _is_rows(value)]
+    for path in paths:
+        for other in others:
+            _at(joined, path).extend(_at(other, path))
+    return joined
+
+
+def _is_rows(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict)
+
+
+def _at(document: Any, path: Path) -> Any:
+    return value_at(document, path) if path else document
+
+
+def _check_keys(change: KeyChange, moves: Sequence[Move], events: Sequence[ChangeEvent], where: str) -> None:
+    if len(events) != len(moves):
+        raise Failed(f"{change.name}: two moves in {where} are {len(events)} events", "Return a change for each row")
+    texts = [(event.key_old, event.key) for event in events]
+    if None in {text for pair in texts for text in pair}:
+        raise Failed(f"{change.name}: a move in {where} has no old or no new key", _REMEDY)
+    (one_old, one_new), (two_old, two_new) = texts
+    # The end of one move is the start of the other.
+    joined = one_old == two_new if moves[0][0] == moves[1][1] else True
+    joined = joined and (one_new == two_old if moves[0][1] == moves[1][0] else True)
+    if not joined or one_old == one_new or two_old == two_new:
+        raise Failed(f"{change.name}: a move in {where} has another key than its message", _REMEDY)
+
+
+def _rows_before(events: Sequence[ChangeEvent]) -> list[ChangeEvent]:
+    """Return the rows that move, as inserts before the moves."""
+    return [
+        msgspec.structs.replace(
+            event, op="c", id=f"before/{n}", pos=position(n, 0), key=event.key_old, key_old=None, after=event.key_old,
+            before=None, before_state="none", changed=None, unavailable=None, notes=None, tx=None, ts_commit_us=n,
+        )
+        for n, event in enumerate(events)
+    ]  # fmt: skip
+
+
+def _check_kept(change: KeyChange, events: Sequence[ChangeEvent], expected: int) -> None:
+    reader, codec, store = ChangeReader(KnownSchemas()), JsonCodec(), DictStore()
+    records = [codec.encode(msgspec.structs.replace(event, schema_id=None))[0] for event in events]
+    try:
+        apply((reader.read(record.value or b"") for record in records), store)
+    except ApplyError as error:
+        raise Failed(f"{change.name}: a reader cannot apply the events: {type(error).__name__}", _REMEDY) from None
+    found = sum(len(store.rows(table)) for table in store.tables())
+    if found != expected:
+        raise Failed(
+            f"{change.name}: of two rows whose keys shift into each other, a reader keeps {found}",
+            "Set `key_columns`, `tx` and `ts_commit_us` in every change",
+        )

@@ -1,0 +1,179 @@
+"""Properties of whole messages: golden cases, masked copies, damaged messages, determinism, and silence about rows."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import logging
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+
+from cdc_core.envelope import ChangeEvent
+from translator.conformance.cases import plain_reason, result_of
+from translator.conformance.fresh_process import digests, digests_elsewhere
+from translator.conformance.json_edits import edited, image_of
+from translator.conformance.mutants import mutants
+from translator.conformance.row_values import each_carrier
+from translator.conformance.score import Failed, NotApplicable
+from translator.conformance.trial import Subject, Trial, with_value
+from translator.dialects import MaskedValues, check_maskable
+from translator.errors import ConfigError, ErrorCode, Unmaskable
+from translator.message import Message
+from translator.operations.masked_copy import RecordMasker
+from translator.translation.dead_letter import DeadLetter
+
+_TELLING = 6
+"""Number of characters from which on a value is recognizable. Shorter texts are in messages by chance."""
+
+_KEY = b"conformance"
+"""The key for masks. With the same masks, every run has the same result."""
+
+_CANARIES = ("Canary of a row", 7310465521)
+"""Values that no message contains by chance."""
+
+
+def golden_cases(subject: Subject) -> None:
+    """Every message becomes what its case expects."""
+    for case in subject.cases:
+        if case.expected is None:
+            raise Failed(
+                f"case {case.name} has no expected results",
+                "Write them with `translator dialect test --write`, then check them",
+            )
+        trial = Trial(subject.plugin, case)
+        for number, (message, expected) in enumerate(zip(case.messages, case.expected, strict=True), 1):
+            found = result_of(trial.translate(message))
+            if found != expected:
+                raise Failed(
+                    f"case {case.name}, message {number}: {_difference(expected, found)}",
+                    "Correct the plug-in. If the new result is right, delete `expected` and use --write",
+                )
+
+
+def _difference(expected: object, found: object) -> str:
+    if not isinstance(expected, list) or not isinstance(found, list):
+        kinds = ("events" if isinstance(result, list) else json.dumps(result)[:200] for result in (expected, found))
+        return "expected {}, found {}".format(*kinds)
+    if len(expected) != len(found):
+        return f"expected {len(expected)} events, found {len(found)}"
+    for number, (one, other) in enumerate(zip(expected, found, strict=True), 1):
+        names = [name for name in {**one, **other} if one.get(name) != other.get(name)]
+        if names:
+            return f"event {number} differs in {', '.join(names)}"
+    return "the results differ"
+
+
+def masked_copies(subject: Subject) -> None:
+    """A masked copy is translated in the same way, and contains no value of a row."""
+    copied = False
+    for name, trial, message in subject.messages():
+        try:
+            check_maskable(trial.dialect)
+        except ConfigError:
+            raise NotApplicable(
+                "the plug-in has no `masked_value`, so `translator capture --mask` refuses its topics"
+            ) from None
+        events = trial.events(message)
+        if events is None:
+            continue
+        try:
+            copy = RecordMasker(trial.translate, _KEY).copy(message, trial.dialect)
+        except Unmaskable as error:
+            raise Failed(f"{name} has no masked copy: {error}", "Mask the values of rows, and nothing else") from None
+        copied = True
+        text = (copy.value or b"") + (copy.key or b"")
+        if any(value.encode() in text for value in _row_texts(events)):
+            raise Failed(f"the masked copy of {name} contains a value of a row", "Mask all values of rows")
+    if not copied:
+        raise NotApplicable("no message in the cases becomes events")
+
+
+def _row_texts(events: Sequence[ChangeEvent]) -> Iterator[str]:
+    """Return the recognizable values in rows that masks change, without those that are also elsewhere in the events."""
+    masks = MaskedValues(_KEY)
+    for event in events:
+        around = " ".join(map(str, (event.db, event.table, event.ts_commit_us, event.ts_capture_us, event.pos_native)))
+        for image in (image_of(event, "before"), image_of(event, "after")):
+            for value in image.values():
+                text = value if isinstance(value, str) else json.dumps(value)
+                if len(text) >= _TELLING and masks.text(text) != text and text not in around:
+                    yield text
+
+
+def hostile_messages(subject: Subject) -> None:
+    """A damaged message becomes events, a skip or a dead letter with a reason of the plug-in."""
+    for name, trial, message in subject.messages():
+        for what, mutant in mutants(message):
+            outcome = trial.translate(mutant).outcome
+            if isinstance(outcome, DeadLetter) and outcome.code == ErrorCode.DIALECT_FAILED:
+                raise Failed(
+                    f"{name}, {what}: {plain_reason(outcome.reason)}",
+                    "Raise MessageError for what the plug-in does not read",
+                )
+
+
+def determinism(subject: Subject) -> None:
+    """The same messages give the same bytes, in any order, and in a process with another hash seed."""
+    plugin, package, cases = subject.plugin, subject.package, subject.cases
+    here = digests(plugin, cases)
+    others = {
+        "a second time": digests(plugin, cases),
+        "in the opposite order": digests(plugin, cases, backward=True),
+        "in another process": digests_elsewhere(package, cases, seed="1", backward=False),
+        "in another process, in the opposite order": digests_elsewhere(package, cases, seed="4242", backward=True),
+    }
+    names = [f"case {case.name}, message {n}" for case in cases for n in range(1, len(case.messages) + 1)]
+    for where, there in others.items():
+        if there is None:
+            raise Failed(f"{where}, the plug-in cannot be loaded", "Import nothing that depends on the process")
+        for name, one, other in zip(names, here, there, strict=True):
+            if one != other:
+                raise Failed(
+                    f"{name} gives other bytes {where}",
+                    "Use no clock, no randomness, no order of a set, and no state from earlier messages",
+                )
+
+
+def silence(subject: Subject) -> None:
+    """No reason, log, warning or output contains a value of a row."""
+    for name, trial, message in subject.messages():
+        secrets = [*_row_texts(trial.events(message) or [])]
+        for what, mutant in mutants(message):
+            _check_silent(f"{name}, {what}", trial, mutant, secrets)
+    with contextlib.suppress(NotApplicable):
+        for carrier in each_carrier(subject):
+            for canary in _CANARIES:
+                message = with_value(carrier.message, edited(carrier.document, {carrier.path: canary}))
+                _check_silent(f"{carrier.place()} with another value", carrier.trial, message, [str(canary)])
+
+
+def _check_silent(name: str, trial: Trial, message: Message, secrets: Sequence[str]) -> None:
+    with _heard() as heard:
+        outcome = trial.translate(message).outcome
+    if isinstance(outcome, DeadLetter) and any(secret in outcome.reason for secret in secrets):
+        raise Failed(f"{name}: the reason of the dead letter contains a value of a row", "Name the place instead")
+    said = heard()
+    if any(secret in said for secret in secrets):
+        raise Failed(f"{name}: a log, a warning or the output contains a value of a row", "Log nothing in a dialect")
+
+
+@contextlib.contextmanager
+def _heard() -> Iterator[Callable[[], str]]:
+    """Record logs, warnings and output. The result is a function that returns them."""
+    stream = io.StringIO()
+    handler, root = logging.StreamHandler(stream), logging.getLogger()
+    level = root.level
+    root.addHandler(handler)
+    root.setLevel(logging.DEBUG)
+    try:
+        with (
+            contextlib.redirect_stdout(stream),
+            contextlib.redirect_stderr(stream),
+            warnings.catch_warnings(record=True) as caught,
+        ):
+            warnings.simplefilter("always")
+            yield lambda: stream.getvalue() + " ".join(str(warning.message) for warning in caught)
+    finally:
+        root.removeHandler(handler)
+        root.setLevel(level)
