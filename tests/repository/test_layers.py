@@ -33,7 +33,7 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
         *("kafka_settings", "otlp", "command_line"),
     ),
     "translator": (
-        *("errors", "message", "proposals", "config"),
+        *("errors", "message", "proposals", "installed_plugins", "config"),
         *("values", "_native", "codecs", "dialects", "dialect_api", "translation"),
         *("kafka", "state", "resolution", "service", "operations", "conformance", "web", "commands", "__main__"),
     ),

@@ -40,11 +40,11 @@ _COMMANDS = {
 def _show_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
     if not wanted or context.resilient_parsing:
         return
-    from translator.dialects import installed  # not needed by any other command's start
+    from translator.installed_plugins import find  # not needed by any other command's start
 
     click.echo(f"translator, version {version('cdc-translator')}, {way()}")
     try:
-        for plugin in installed():
+        for plugin in find():
             click.echo(f"dialect {plugin}")
     except ConfigError as error:
         click.echo(str(error))

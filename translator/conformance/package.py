@@ -10,9 +10,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from translator.dialects import DIALECTS, DialectPlugin, InstalledPlugin
-from translator.dialects._installed import GROUP, loaded_from
+from translator.dialects import DIALECTS, DialectPlugin
+from translator.dialects._installed import loaded_from
 from translator.errors import ConfigError
+from translator.installed_plugins import GROUP, InstalledPlugin
 
 
 class Package(Struct, frozen=True):

@@ -13,8 +13,7 @@ from msgspec.structs import replace
 
 from translator.config.options import parse_options
 from translator.dialects._contained import Contained, contained_recognizer
-from translator.dialects._installed import InstalledPlugin as InstalledPlugin
-from translator.dialects._installed import find, load
+from translator.dialects._installed import load
 from translator.dialects._masked_json import masked_key
 from translator.dialects._masked_values import MaskedValues as MaskedValues
 from translator.dialects._plugin import DialectPlugin as DialectPlugin
@@ -25,6 +24,8 @@ from translator.dialects.dts_avro.plugin import PLUGIN as DTS_AVRO
 from translator.dialects.qlik.plugin import PLUGIN as QLIK
 from translator.dialects.shareplex.plugin import PLUGIN as SHAREPLEX
 from translator.errors import ConfigError
+from translator.installed_plugins import InstalledPlugin as InstalledPlugin
+from translator.installed_plugins import find
 from translator.message import Dialect, Message, RequiresOptions, Setup
 
 DIALECTS: dict[str, DialectPlugin] = {plugin.name: plugin for plugin in (QLIK, DTS_AVRO, SHAREPLEX, CANAL)}
@@ -41,12 +42,12 @@ def plugin_of(name: str) -> DialectPlugin:
     Raises:
         ConfigError: the dialect does not exist, or its plug-in cannot be used.
     """
-    return DIALECTS[name] if name in DIALECTS else load(name, DIALECTS)
+    return DIALECTS[name] if name in DIALECTS else load(name)
 
 
 def installed() -> list[InstalledPlugin]:
     """Return all installed plug-ins, without loading them."""
-    return list(find(DIALECTS))
+    return list(find())
 
 
 def plugins_among(names: Iterable[str]) -> list[InstalledPlugin]:

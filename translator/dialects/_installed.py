@@ -1,69 +1,34 @@
-"""The dialects that other distributions offer as plug-ins.
-
-Finding plug-ins reads the metadata of every installed distribution, which takes milliseconds. Nothing here runs while
-all sources name built-in dialects.
+"""Load the dialects that other distributions offer as plug-ins. Nothing here runs while all sources name built-in
+dialects.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
-from importlib.metadata import EntryPoint, entry_points
+from collections.abc import Callable, Mapping
+from importlib.metadata import EntryPoint
 from typing import Any
 
 from msgspec import Struct
 
 from translator.dialects._plugin import API, DialectPlugin
 from translator.errors import ConfigError, unknown
+from translator.installed_plugins import BUILT_IN, REASON_CHARS, InstalledPlugin, find
 from translator.proposals import Recognizer
 
-GROUP = "cdc_translator.dialects"
-"""The group of entry points in which distributions offer dialects."""
-
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}", re.ASCII)
-_REASON_CHARS = 300
 
 
-class InstalledPlugin(Struct, frozen=True, order=True):
-    """A plug-in that was found but not necessarily loaded."""
-
-    name: str
-    distribution: str
-    version: str
-
-    def __str__(self) -> str:
-        return f"{self.name} ({self.distribution} {self.version})"
-
-
-def find(builtin: Collection[str]) -> dict[InstalledPlugin, EntryPoint]:
-    """Return the installed plug-ins in the order of their names, without loading them.
-
-    Args:
-        builtin: the names of the built-in dialects. A plug-in with such a name is never used.
-
-    Raises:
-        ConfigError: the metadata of a distribution, of a plug-in or not, cannot be read.
-    """
-    try:
-        found = {_described(entry): entry for entry in entry_points(group=GROUP) if entry.name not in builtin}
-    except Exception as error:  # Python does not check what it reads, and any distribution can be damaged
-        raise ConfigError(
-            f"the installed plug-ins cannot be listed, because the metadata of an installed distribution is damaged "
-            f"({type(error).__name__}: {error}). Reinstall this distribution; `pip check` can find it"[:_REASON_CHARS]
-        ) from None
-    return dict(sorted(found.items(), key=lambda offer: offer[0]))
-
-
-def load(name: str, builtin: Collection[str]) -> DialectPlugin:
+def load(name: str) -> DialectPlugin:
     """Load the plug-in with this name.
 
     Raises:
         ConfigError: no distribution or several distributions offer the name, or the plug-in cannot be used.
     """
-    found = find(builtin)
+    found = find()
     offers = [(plugin, entry) for plugin, entry in found.items() if plugin.name == name]
     if not offers:
-        raise ConfigError(unknown("dialect", name, [*builtin, *(plugin.name for plugin in found)]))
+        raise ConfigError(unknown("dialect", name, [*BUILT_IN, *(plugin.name for plugin in found)]))
     if len(offers) > 1:
         both = " and ".join(f"{plugin.distribution} {plugin.version}" for plugin, _ in offers)
         raise ConfigError(f"dialect {name} is offered by several distributions: {both}. Uninstall all but one")
@@ -80,18 +45,11 @@ def loaded_from(plugin: InstalledPlugin, entry: EntryPoint) -> DialectPlugin:
     return _checked(plugin, _loaded(plugin, entry))
 
 
-def _described(entry: EntryPoint) -> InstalledPlugin:
-    # Some entry points were not read from a distribution, and the metadata of a distribution can lack any line.
-    metadata = None if entry.dist is None else entry.dist.metadata
-    known = {} if metadata is None else dict(metadata.items())  # type: ignore[attr-defined]  # an email.message.Message
-    return InstalledPlugin(entry.name, known.get("Name") or "unknown", known.get("Version") or "unknown")
-
-
 def _loaded(plugin: InstalledPlugin, entry: EntryPoint) -> object:
     try:
         return entry.load()
     except (Exception, SystemExit) as error:  # no message has been read yet, so the text contains no row data
-        reason = f"{type(error).__name__}: {error}"[:_REASON_CHARS]
+        reason = f"{type(error).__name__}: {error}"[:REASON_CHARS]
         raise ConfigError(f"dialect {plugin} cannot be loaded from {entry.value}: {reason}") from None
 
 

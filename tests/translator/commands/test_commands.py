@@ -54,9 +54,13 @@ def test_watching_needs_no_number(arguments: list[str], seconds: float | None) -
             "from translator.commands import cli; cli.get_command(None, 'run')",
             {"rich", "translator.dialects", "confluent_kafka"},
         ),
-        ("import translator.service.app", {"confluent_kafka.schema_registry"}),
+        ("import translator.service.app", {"confluent_kafka.schema_registry", "translator.conformance"}),
+        (
+            "from translator.commands import cli; cli(['--version'], standalone_mode=False)",
+            {"translator.dialects", "rich"},
+        ),
     ],
-    ids=["a command", "the service"],
+    ids=["a command", "the service", "the version"],
 )
 def test_what_is_not_imported(start: str, spared: set[str]) -> None:
     """Imports delay the start of a program, so it does not import other commands or a registry client."""

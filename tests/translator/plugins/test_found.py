@@ -13,6 +13,7 @@ from tests.translator.plugins.installed import PAIRS, install
 from translator import dialects
 from translator.commands import cli
 from translator.errors import ConfigError
+from translator.installed_plugins import BUILT_IN
 from translator.message import Changes, Message, Setup
 from translator.web import playground
 
@@ -44,7 +45,7 @@ def test_built_in_dialects_need_no_search(monkeypatch: pytest.MonkeyPatch) -> No
     def search(**_: object) -> None:
         raise AssertionError
 
-    monkeypatch.setattr("translator.dialects._installed.entry_points", search)
+    monkeypatch.setattr("translator.installed_plugins.entry_points", search)
     for name in dialects.DIALECTS:
         assert name == build(name).name
     assert [] == dialects.plugins_among(dialects.DIALECTS)
@@ -212,3 +213,8 @@ def test_start_loads_no_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     )
     done = subprocess.run([sys.executable, "-c", program], env={"PYTHONPATH": f"{tmp_path}:{ROOT}"}, check=False)
     assert 0 == done.returncode
+
+
+def test_the_names_of_the_built_in_dialects() -> None:
+    """The names are known without the dialects, and in the same order."""
+    assert BUILT_IN == (*dialects.DIALECTS,)
