@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from translator.dialects._masked_values import MaskedValues
 from translator.dialects._plugin import DialectPlugin, MasksItself
-from translator.dialects._plugin_calls import BrokenRule, call, line_of
+from translator.dialects._plugin_calls import BrokenRule, OverdueCall, call, line_of
 from translator.dialects._plugin_outcomes import OutcomeCopies, copied
 from translator.errors import ConfigError, ErrorCode, MessageError, Unmaskable
 from translator.message import Dialect, Learning, Message, Naming, Outcome, Sequenced, Setup, Skip, TableName
@@ -42,6 +42,8 @@ class Contained:
         self._copies = OutcomeCopies(setup.source, setup.limits)
         self._reasons: set[str] = set()
         self._mask = plugin.masked_value
+        self.overdue = False
+        """True once a call to `decode` took too long."""
         # The optional protocols are checked with isinstance, which looks for attributes.
         if isinstance(dialect, Naming):
             self.tables: Callable[[Message], Sequence[TableName]] = lambda message: call(
@@ -63,7 +65,11 @@ class Contained:
         return None if mask is None else lambda value, masked: _masked(lambda: _bytes(mask(value, masked)))
 
     def decode(self, message: Message) -> Outcome:
-        return call(self._decoded, message)
+        try:
+            return call(self._decoded, message)
+        except OverdueCall:
+            self.overdue = True
+            raise
 
     def learn(self, key: str, document: bytes) -> object:
         """Parse metadata, even if another dialect wrote it for this source."""

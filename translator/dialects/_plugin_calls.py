@@ -27,6 +27,13 @@ CODES = frozenset(ErrorCode) - {
 """The codes with which a dialect can reject a message. With masks, the translator withholds the reasons for these."""
 
 
+class OverdueCall(MessageError):
+    """A call took too long."""
+
+    def __init__(self) -> None:
+        super().__init__(ErrorCode.DIALECT_FAILED, f"no result within {SECONDS} s")
+
+
 class BrokenRule(Exception):
     """A plug-in returned something outside the interface. The text contains no row data."""
 
@@ -63,7 +70,7 @@ def _can_be_interrupted() -> bool:
 
 def _rejection(error: BaseException) -> MessageError | Unmaskable:
     if isinstance(error, Overdue):
-        return _failed(f"no result within {SECONDS} s")
+        return OverdueCall()
     if isinstance(error, BrokenRule):
         return _failed(str(error))
     if isinstance(error, (MessageError, Unmaskable)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -145,9 +145,17 @@ class _Trial:
 
 def teach(translator: Translator, catalog: MetadataCatalog, messages: Iterable[Message]) -> None:
     """Let a translator's source learn from all metadata messages in any topic."""
-    for message in messages:
+    for message in _until_overdue(translator, messages):
         if lesson := translator.lesson(message):
             catalog.learn(translator.source, lesson.key, lesson.document, translator.dialect)
+
+
+def _until_overdue(translator: Translator, messages: Iterable[Message]) -> Iterator[Message]:
+    """Yield messages until a plug-in takes too long. It would take as long for each of the others."""
+    for message in messages:
+        yield message
+        if getattr(translator.dialect, "overdue", False):
+            return
 
 
 def judge(translator: Translator, messages: Iterable[Message], options: Mapping[str, str | bool]) -> Verdict:
@@ -156,7 +164,7 @@ def judge(translator: Translator, messages: Iterable[Message], options: Mapping[
     counts: Counter[str] = Counter()
     refused: Counter[str] = Counter()
     reasons: dict[str, str] = {}
-    for message in messages:
+    for message in _until_overdue(translator, messages):
         match translator.translate(message):
             case DeadLetter(code=code, reason=reason):
                 refused[code] += 1

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from tests.translator.plugins.installed import install
-from translator.dialects import with_recognizer
+from translator.dialects import _contained, _time_limit, with_recognizer
+from translator.dialects._plugin_calls import call
 from translator.message import Message
 from translator.operations.recognition import recognise
 
@@ -52,3 +53,14 @@ class TestRecognition:
         finding, (warning,) = self.said()
         assert ("pairs", {}) == (finding.dialect, finding.options)
         assert "propose returned something other than a list of Proposal" in warning
+
+    def test_a_plugin_that_hangs(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """It is not asked about every message, because each would take as long."""
+        install(tmp_path, monkeypatch, more=", recognizer=Recognizer(({},), propose)")
+        monkeypatch.setattr(_time_limit, "SECONDS", 1)
+        calls: list[object] = []
+        monkeypatch.setattr(_contained, "call", lambda *args: [calls.append(args), call(*args)][1])
+        sample = [message({"do": "sleep", "id": number}) for number in range(100)]
+        (finding,) = recognise({"raw": sample}, with_recognizer(lambda text: None))
+        assert (None, 2) == (finding.dialect, len(calls))
+        assert "pairs: no result within" in finding.why
