@@ -57,16 +57,19 @@ def _digest(trial: Trial, case: Case, number: int) -> str:
 
 
 def digests_elsewhere(package: Package, cases: Sequence[Case], *, seed: str, backward: bool) -> list[str] | None:
-    """Return the digests of a new process with another hash seed, or None if it fails."""
+    """Return the digests of a new process with another hash seed, or None if it fails or hangs."""
     request = msgspec.msgpack.encode(DigestRequest(package, cases, backward))
-    ran = subprocess.run(
-        [sys.executable, "-m", __name__],
-        input=request,
-        env={**os.environ, "PYTHONHASHSEED": seed},
-        capture_output=True,
-        timeout=_SECONDS,
-        check=False,
-    )
+    try:
+        ran = subprocess.run(
+            [sys.executable, "-m", __name__],
+            input=request,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            timeout=_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return None
     return ran.stdout.decode().split() if ran.returncode == 0 else None
 
 

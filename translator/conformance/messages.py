@@ -126,7 +126,7 @@ def determinism(subject: Subject) -> None:
     names = [f"case {case.name}, message {n}" for case in cases for n in range(1, len(case.messages) + 1)]
     for where, there in others.items():
         if there is None:
-            raise Failed(f"{where}, the plug-in cannot be loaded", "Import nothing that depends on the process")
+            raise Failed(f"{where}, the plug-in fails or hangs", "Import nothing that depends on the process")
         for name, one, other in zip(names, here, there, strict=True):
             if one != other:
                 raise Failed(

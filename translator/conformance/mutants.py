@@ -12,8 +12,8 @@ import msgspec
 from translator.conformance.json_edits import document_of, edited, members, without
 from translator.message import Message
 
-_MOST = 300
-"""Maximum number of mutants of one message."""
+_MOST = 100
+"""Maximum number of mutants of a message for each kind of damage."""
 
 _WHOLE: tuple[bytes | None, ...] = (
     *(None, b"", b"\x00", b"\xff\xfe\xfd", b"null", b"0", b'""', b"[]", b"{}", b"[{}]", b'{"":null}'),
@@ -33,13 +33,15 @@ _VALUES: tuple[Any, ...] = (
 def mutants(message: Message) -> Iterator[tuple[str, Message]]:
     """Return variants of a message with a description each. The same message has the same variants in every run."""
     chance = random.Random(0)
-    found = [
-        *_wholes(message),
-        *_sample(chance, _cuts(message.value or b""), message),
-        *_sample(chance, _flips(chance, message.value or b""), message),
-        *_sample(chance, _edits(message.value), message),
-    ]
-    yield from found
+    yield from _wholes(message)
+    for what, value in (*_cuts(chance, message.value or b""), *_flips(chance, message.value or b"")):
+        yield what, msgspec.structs.replace(message, value=value)
+    for what, value in _edits(chance, message.value):
+        yield what, msgspec.structs.replace(message, value=value)
+
+
+def _places(chance: random.Random, value: bytes) -> list[int]:
+    return chance.sample(range(len(value)), min(len(value), _MOST))
 
 
 def _wholes(message: Message) -> Iterator[tuple[str, Message]]:
@@ -53,32 +55,27 @@ def _shown(data: bytes | None) -> str:
     return "nothing" if data is None else repr(data[:12])
 
 
-def _sample(
-    chance: random.Random, variants: Iterator[tuple[str, bytes]], message: Message
-) -> Iterator[tuple[str, Message]]:
-    every = list(variants)
-    for what, value in chance.sample(every, min(len(every), _MOST // 3)):
-        yield what, msgspec.structs.replace(message, value=value)
-
-
-def _cuts(value: bytes) -> Iterator[tuple[str, bytes]]:
-    yield from ((f"cut after byte {end}", value[:end]) for end in range(len(value)))
+def _cuts(chance: random.Random, value: bytes) -> Iterator[tuple[str, bytes]]:
+    yield from ((f"cut after byte {end}", value[:end]) for end in _places(chance, value))
 
 
 def _flips(chance: random.Random, value: bytes) -> Iterator[tuple[str, bytes]]:
-    for place in range(len(value)):
+    for place in _places(chance, value):
         damaged = bytearray(value)
         damaged[place] ^= 1 << chance.randrange(8)
         yield f"a bit of byte {place} flipped", bytes(damaged)
 
 
-def _edits(value: bytes | None) -> Iterator[tuple[str, bytes]]:
+def _edits(chance: random.Random, value: bytes | None) -> Iterator[tuple[str, bytes]]:
     document = document_of(value)
-    for path, _ in [] if document is None else members(document):
+    paths = [] if document is None else [path for path, _ in members(document)]
+    edits = [(path, index) for path in paths for index in range(-1 if isinstance(path[-1], str) else 0, len(_VALUES))]
+    for path, index in chance.sample(edits, min(len(edits), _MOST)):
         place = ".".join(map(str, path))
-        if isinstance(path[-1], str):
+        if index < 0:
             yield f"{place} removed", _text(without(document, path))
-        for other in _VALUES:
+        else:
+            other = _VALUES[index]
             yield f"{place} replaced by {str(other)[:20]!r}", _text(edited(document, {path: other}))
 
 
