@@ -62,7 +62,7 @@ def key_changes(subject: Subject) -> None:
     for change in _each_change(subject):
         first, second, further = change.values(change.old), change.values(change.new), change.new_keys(3)
         if len(further) < 3:
-            continue  # the key has too few values, such as a boolean
+            continue
         found = True
         third, *apart = further
         _check_messages(change, [(second, third), (first, second)])
@@ -81,6 +81,8 @@ def _each_change(subject: Subject) -> Iterator[KeyChange]:
             continue
         key, key_old = (json.loads(text) for text in (events[0].key, events[0].key_old))
         columns = [column for column in key if key[column] != key_old.get(column)]
+        if any(len(new_values(document, key[column], 2)) < 2 for column in columns):
+            continue  # such as a boolean, which has too few values
         moves: dict[tuple[str, str], Path] = {}
         for path, _ in members(document):
             moves |= dict.fromkeys(_moved_by(trial, message, document, path), path)

@@ -131,6 +131,13 @@ def test_a_key_of_fewer_columns(plugin: Plugin) -> None:
     assert ["nullable keys"] == failed(card), str(card)
 
 
+def test_a_key_with_few_values(plugin: Plugin) -> None:
+    """A boolean cannot be changed to a third value, so the plug-in is not blamed."""
+    row = {"op": "update", "table": "orders", "old": {"id": False}, "new": {"id": True}}
+    card = plugin(case={"messages": [{"value": row}]})
+    assert [] == failed(card), str(card)
+
+
 def test_an_unavailable_value(plugin: Plugin) -> None:
     row = {"op": "insert", "table": "orders", "new": {"id": 1007, "item": "tea"}}
     card = plugin((RETURN, f'change.unavailable = ["item"]\n        {RETURN}'), case={"messages": [{"value": row}]})
