@@ -25,6 +25,7 @@ _COMMANDS = {
     "cut": "Print a consistent cut as JSON: table versions and topic offsets that belong together.",
     "view": "Print the SQL for a view of TABLE with its source columns and its live rows.",
     "verify": "Compare the rows of TABLE, a mirror, with the changes in the canonical topic or with a source.",
+    "checksums": "Print the SQL job that computes checksums of TABLE, a mirror, at its source.",
     "quarantine": "Show events that could not be applied.",
     "resume": "Replay the events of a parked TABLE and resume it.",
     "discard": "Discard the events of a parked TABLE that tables.exclude now excludes.",

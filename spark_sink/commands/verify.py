@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,12 +17,10 @@ from spark_sink.config import settings
 from spark_sink.errors import ConfigError, FatalError
 
 if TYPE_CHECKING:
-    from cdc_core.reader import Change
-    from cdc_core.table_id import TableId
     from spark_sink.operations.verify import Verified
     from spark_sink.tables.formats import FormatTables
 
-_KINDS = ("missing", "extra", "different", "duplicated")
+_KINDS = ("missing", "extra", "different", "duplicated", "ranges")
 
 _EXIT_CODES = {"equal": 0, "NOT EQUAL": 3, "INCONCLUSIVE": 4}
 
@@ -38,7 +35,7 @@ _KEYS = 20
 @click.option(
     "--against",
     metavar="SOURCE",
-    help="Compare with database:NAME (setting `sources`), file:PATH or table:NAME instead of the topic.",
+    help="Compare with database:NAME (setting `sources`), file:PATH, table:NAME or checksums instead of the topic.",
 )
 @click.option("--skip", multiple=True, metavar="COLUMN", help="With --against, do not compare this source column.")
 @click.option(
@@ -66,7 +63,8 @@ def verify(
     consumers, and compares every cell. It needs no connection to the source.
 
     With --against, it compares digests of the rows. If rows differ, it waits until the sink has caught up, and compares
-    these rows again.
+    these rows again. With --against checksums, it compares the table as it was when the source computed its newest
+    checksums (`spark-sink checksums`).
 
     The command does not involve the running sink. All rows must fit into memory. The exit code is 3 if rows differ, and
     4 if a comparison with --against is inconclusive for some rows and finds no difference in the others.
@@ -81,12 +79,26 @@ def verify(
     tables = opened(loaded)
     status.check_name(tables, loaded.pipeline, loaded.tables.pattern, table)
     keep_days = loaded.maintenance.keep_days
-    cut = status.cut(loaded.tables.warehouse, loaded.pipeline, loaded.input.topic, keep_days, batch)
+    cut: Mapping[str, Any] = status.cut(loaded.tables.warehouse, loaded.pipeline, loaded.input.topic, keep_days, batch)
     if table not in cut["tables"]:
         raise FatalError(f"batch {cut['batch']} had not written {table} yet")
     left_out: Mapping[str, str] = {}
+    through = cut["ended_at"]
     if against is None:
         found = _against_topic(loaded, tables, table, cut)
+    elif against == "checksums":
+        from spark_sink.commands.verify_checksums import verify_checksums
+        from spark_sink.commands.verify_source import catch_up
+
+        if skip:
+            raise ConfigError("--skip cannot be combined with --against checksums; use it with `spark-sink checksums`")
+        found, cut, through, left_out = verify_checksums(
+            loaded,
+            tables,
+            table,
+            lambda: status.cut(loaded.tables.warehouse, loaded.pipeline, loaded.input.topic, keep_days, None),
+            lambda: catch_up(loaded, table, settle),
+        )
     else:
         from spark_sink.commands.verify_source import verify_against
 
@@ -95,7 +107,7 @@ def verify(
     source = "topic" if against is None else "file" if against.startswith("file:") else against
     # Without --against, what depends on the order of partitions remains inconclusive in every comparison.
     outcome = "NOT EQUAL" if not found.is_equal else "INCONCLUSIVE" if against and found.inconclusive else "equal"
-    _record(loaded, found, table, source, cut, is_conclusive=outcome != "INCONCLUSIVE")
+    _record(loaded, found, table, source, cut, through, is_conclusive=outcome != "INCONCLUSIVE")
     if as_json:
         counts = {**_report(found, table, cut, keys), "equal": outcome == "equal"}
         report = {**counts, "against": source, "columns_left_out": left_out}
@@ -115,6 +127,7 @@ def verify(
 
 def _against_topic(loaded: settings.Settings, tables: FormatTables, table: str, cut: Mapping[str, Any]) -> Verified:
     from spark_sink.control_tables.batches import ControlTables
+    from spark_sink.operations.applied_topic import AppliedTopic
     from spark_sink.operations.verify import ExpectedRows, after_batch, compare
 
     control = ControlTables(loaded.tables.warehouse, loaded.pipeline, "", loaded.input.topic)
@@ -128,7 +141,7 @@ def _against_topic(loaded: settings.Settings, tables: FormatTables, table: str, 
     if source.source == SEVERAL:
         raise ConfigError(f"{table} is shared by several source tables (tables.shared), so it cannot be compared")
     ends = {int(one): offset for one, offset in cut["parked"].get(table, cut)["offsets"].items()}
-    topic = _Topic(loaded)
+    topic = AppliedTopic(loaded)
     expected = ExpectedRows(mirror.shape, control.erased_keys().get(table, {}))
     expected.add(topic.changes(source, ends, expected.without_erased))
     found = compare(mirror, expected, complete=topic.is_complete, cuts_times=loaded.tables.rules.truncated_times)
@@ -142,10 +155,15 @@ def _record(
     table: str,
     against: str,
     cut: Mapping[str, Any],
+    through: datetime,
     *,
     is_conclusive: bool,
 ) -> None:
-    """Record the result. A user who can only read the warehouse gets a warning."""
+    """Record the result. A user who can only read the warehouse gets a warning.
+
+    Args:
+        through: the time up to which the table is verified if it is equal.
+    """
     from deltalake.exceptions import DeltaError
 
     from spark_sink.control_tables.verified import NAME, Verification, VerifiedTable
@@ -156,7 +174,7 @@ def _record(
         against=against,
         at=datetime.now(UTC),
         batch=cut["batch"],
-        through=cut["ended_at"] if is_verified else None,
+        through=through if is_verified else None,
         compared=found.compared,
         differing=sum(len(getattr(found, kind)) for kind in _KINDS) if is_conclusive else None,
         left_out=found.left_out,
@@ -168,46 +186,6 @@ def _record(
         click.echo(f"the result was not recorded in {NAME}: {reason}", err=True)
 
 
-class _Topic:
-    """The canonical topic, as far as the sink has read it."""
-
-    def __init__(self, loaded: settings.Settings) -> None:
-        from cdc_core.kafka_settings import librdkafka_options
-        from spark_sink.schema.catalog import SchemaReader
-
-        starting = loaded.input.starting_offsets
-        if starting == "latest":
-            raise ConfigError("input.starting_offsets is latest, so the topic has events that the sink did not read")
-        self._options = librdkafka_options(loaded.kafka)
-        self._name = loaded.input.topic
-        with closing(SchemaReader(self._options, loaded.input.schemas)) as reader:
-            reader.reach()
-            available = reader.begins(self._name)
-        wanted = {one: starting.get(one, 0) if isinstance(starting, dict) else 0 for one in available}
-        self._begins = {one: max(offset, wanted[one]) for one, offset in available.items()}
-        self.is_complete = self._begins == wanted
-        self.unreadable = 0
-
-    def changes(
-        self, source: TableId, ends: Mapping[int, int], kept: Callable[[Change, int, int], Change | None]
-    ) -> Iterator[Change]:
-        """Yield a source table's changes. `kept` returns what counts of a change, given its partition and offset."""
-        from cdc_core.reader import ReadError, decode
-        from spark_sink.events.topic_records import read_range
-        from spark_sink.operations.verify import change_of
-
-        for partition, offset, value in read_range(self._options, self._name, self._begins, ends):
-            try:
-                event = decode(value)
-                if (event.source, event.db, event.schema, event.table) != source:
-                    continue
-                change = kept(change_of(event), partition, offset)
-                if change is not None:
-                    yield change
-            except (ReadError, ValueError):
-                self.unreadable += 1
-
-
 def _told(found: Verified) -> str:
     """Return the counts in one line."""
     columns = ", ".join(f"{name} {count}" for name, count in sorted(found.columns.items()))
@@ -217,6 +195,7 @@ def _told(found: Verified) -> str:
         "extra": len(found.extra),
         f"with other values ({columns})" if columns else "with other values": len(found.different),
         "in the table more than once": len(found.duplicated),
+        "ranges with several differing rows": len(found.ranges),
         "different, but marked as incomplete": found.declared,
         "different, but inconclusive": found.inconclusive,
         "not compared, because the topic has no change of them any more": found.unknown,

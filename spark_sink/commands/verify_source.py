@@ -49,7 +49,7 @@ def verify_against(
     source = _source(loaded, tables, against, shape.table)
     columns, left_out = compared_columns(shape, source, skipped)
     comparison = SourceComparison(
-        lambda: mirror(tables, table), source, columns, lambda: _catch_up(loaded, table, settle)
+        lambda: mirror(tables, table), source, columns, lambda: catch_up(loaded, table, settle)
     )
     return AgainstSource(comparison.run(), left_out)
 
@@ -74,7 +74,7 @@ def _source(loaded: Settings, tables: FormatTables, against: str, source: TableI
         "table": lambda: RowSource(lambda: table_rows(mirror(tables, name))),
     }
     if kind not in kinds or not name:
-        raise ConfigError(f"--against: expected database:NAME, file:PATH or table:NAME, but got {against!r}")
+        raise ConfigError(f"--against: expected database:NAME, file:PATH, table:NAME or checksums, but got {against!r}")
     return kinds[kind]()
 
 
@@ -86,7 +86,7 @@ def _database(loaded: Settings, name: str, source: TableId) -> ComparedSource:
     return DatabaseSource(name, loaded.sources[name], source)
 
 
-def _catch_up(loaded: Settings, table: str, settle: float) -> bool:
+def catch_up(loaded: Settings, table: str, settle: float) -> bool:
     """Wait until the changes that the source has now are in the topic and in a table. Return whether they are."""
     time.sleep(settle)
     options, topic = librdkafka_options(loaded.kafka), loaded.input.topic

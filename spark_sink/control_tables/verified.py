@@ -27,6 +27,9 @@ ARROW = pa.schema(
 )
 
 
+_REPEATED = frozenset({"topic", "database", "checksums"})
+
+
 class Verification(NamedTuple):
     """The result of a verification.
 
@@ -70,10 +73,10 @@ class VerifiedTable(ControlTable):
         self.append([found._asdict()])
 
     def standings(self) -> list[Standing]:
-        """Return the standing of each table against the topic and each database, ordered by name. Comparisons with
-        files and other tables are not repeated, so their results would never change.
+        """Return the standing of each table against the topic, each database and checksums, ordered by name.
+        Comparisons with files and other tables are not repeated, so their results would never change.
         """
-        found = [one for one in self._all() if one.against == "topic" or one.against.startswith("database:")]
+        found = [one for one in self._all() if one.against.partition(":")[0] in _REPEATED]
         last = {(one.table, one.against): one for one in found}
         verified = {(one.table, one.against): one for one in found if one.through is not None}
         conclusive = {(one.table, one.against): one for one in found if one.differing is not None}

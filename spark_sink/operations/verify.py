@@ -25,6 +25,7 @@ from spark_sink.errors import FatalError
 from spark_sink.events.arrow_values import column, image, image_value
 from spark_sink.events.erased_keys import ErasedKeys, digest_of
 from spark_sink.model.event import Key
+from spark_sink.operations.row_digests import UNFIT
 from spark_sink.schema.business_view import versions
 from spark_sink.schema.evolution import TableColumn, TableShape
 from spark_sink.tables.formats import FormatTables
@@ -46,6 +47,7 @@ class Verified(msgspec.Struct):
         extra: the keys of rows that only the table has.
         different: the keys of rows with different values, and `columns` the number of differences by column.
         duplicated: the keys that several rows of the table have.
+        ranges: the first digits of the key hashes of ranges in which several rows differ from a source's checksums.
         declared: the number of rows that differ, but are marked as incomplete.
         rejected: the number of changes with a key that the table cannot store, or that cannot be applied. The sink
             moves them to quarantine.
@@ -62,6 +64,7 @@ class Verified(msgspec.Struct):
     different: list[Key] = []
     columns: Counter[str] = msgspec.field(default_factory=Counter)
     duplicated: list[Key] = []
+    ranges: list[Key] = []
     declared: int = 0
     rejected: int = 0
     inconclusive: int = 0
@@ -71,7 +74,7 @@ class Verified(msgspec.Struct):
 
     @property
     def is_equal(self) -> bool:
-        return not (self.missing or self.extra or self.different or self.duplicated)
+        return not (self.missing or self.extra or self.different or self.duplicated or self.ranges)
 
     @property
     def left_out(self) -> int:
@@ -142,18 +145,23 @@ class ExpectedRows:
         Raises:
             ValueError: the table cannot store the key, or has another key.
         """
-        return msgspec.structs.replace(change, key=self._key(change.key), key_old=self._key(change.key_old))
+        return msgspec.structs.replace(change, key=self.key(change.key), key_old=self.key(change.key_old))
 
-    def _key(self, sent: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    def key(self, sent: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+        """Return a key as the table has it.
+
+        Raises:
+            ValueError: the table cannot store the key, or has another key.
+        """
         if sent is None:
             return None
         if sent.keys() != set(self._shape.key_sent_as):
             self._named = tuple(sent)
             raise ValueError("another key")
         names = zip(self._shape.key_sent_as, self._shape.key, strict=True)
-        key = {name: _typed([sent[name]], self._shape.types[stored])[0] for name, stored in names}
+        key = {name: typed_values([sent[name]], self._shape.types[stored])[0] for name, stored in names}
         # NaN is not a key.
-        if any(part is None or part is _UNFIT or part != part for part in key.values()):
+        if any(part is None or part is UNFIT or part != part for part in key.values()):
             raise ValueError("a key that the table cannot store")
         return key
 
@@ -192,7 +200,7 @@ class ExpectedRows:
 
     def _is_erased(self, sent: Mapping[str, Any] | None, partition: int, offset: int) -> bool:
         try:
-            key = self._key(sent)
+            key = self.key(sent)
         except ValueError:
             return False
         ends = self._erased.get(digest_of(tuple(key.values())), {}) if key is not None else {}
@@ -271,7 +279,7 @@ def _differing(
     keys = [key for key, values in rows.items() if name in values or not wanted[key].incomplete]
     sent = [rows[key].get(name) for key in keys]
     found = [{one: stored[key][one.name] for one in group if stored[key][one.name] is not None} for key in keys]
-    expected = {one: iter(_typed(_cut(sent, one.type) if cuts_times else sent, one.type)) for one in group}
+    expected = {one: iter(typed_values(cut(sent, one.type) if cuts_times else sent, one.type)) for one in group}
     for key, value, versions_with_value in zip(keys, sent, found, strict=True):
         typed = {one: next(values) for one, values in expected.items()}
         same = {image_value(typed[one]) == image_value(value) for one, value in versions_with_value.items()}
@@ -279,22 +287,18 @@ def _differing(
             yield key
 
 
-# The result for a value that its column cannot store. It is equal to no value.
-_UNFIT = object()
-
-
-def _typed(images: Sequence[Any], sql: str) -> list[Any]:
-    """Convert values in the format that images use to a column's type."""
+def typed_values(images: Sequence[Any], sql: str) -> list[Any]:
+    """Convert values in the format that images use to a column's type. A value that it cannot store becomes UNFIT."""
     try:
         found: list[Any] = column(images, sql).to_pylist()
     except ValueError:
         if len(images) == 1:
-            return [_UNFIT]
-        found = [typed for one in images for typed in _typed([one], sql)]
+            return [UNFIT]
+        found = [typed for one in images for typed in typed_values([one], sql)]
     return found
 
 
-def _cut(images: Sequence[Any], sql: str) -> Sequence[Any]:
+def cut(images: Sequence[Any], sql: str) -> Sequence[Any]:
     """Truncate times to the microsecond."""
     if not sql.startswith("timestamp"):
         return images

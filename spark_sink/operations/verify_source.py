@@ -36,14 +36,18 @@ _RANGE, _DIGITS = 500, 5
 _MOST = 1_000
 
 
-class ComparedSource(Protocol):
-    """The rows at a source. Each call reads the newest rows."""
+class SourceColumns(Protocol):
+    """The columns at a source."""
 
     def names(self) -> set[str]:
         """Return the names of the columns."""
 
     def can_compare(self, column: TableColumn, *, in_key: bool) -> bool:
         """Return whether the source can compute digests for values of the column's type."""
+
+
+class ComparedSource(SourceColumns, Protocol):
+    """The rows at a source. Each call reads the newest rows."""
 
     def ranges(self, columns: ComparedColumns, digits: int) -> dict[str, Digest]:
         """Return the digest of each range of keys whose hashes begin with the same digits."""
@@ -53,7 +57,7 @@ class ComparedSource(Protocol):
 
 
 def compared_columns(
-    shape: TableShape, source: ComparedSource, skipped: Collection[str]
+    shape: TableShape, source: SourceColumns, skipped: Collection[str]
 ) -> tuple[ComparedColumns, dict[str, str]]:
     """Return the columns to compare, and the reason for each other column.
 
@@ -88,7 +92,7 @@ def _why_not(
     name: str,
     group: Iterable[TableColumn],
     names: set[str],
-    source: ComparedSource,
+    source: SourceColumns,
     skipped: Collection[str],
     *,
     in_key: bool,
@@ -105,7 +109,12 @@ def _why_not(
     return None
 
 
-class _TableDigests(NamedTuple):
+def range_digits(rows: int) -> int:
+    """Return the number of digits that identify a range of keys, for a table with this number of rows."""
+    return min(_DIGITS, max(1, ceil(log(max(1, rows / _RANGE), 16))))
+
+
+class TableDigests(NamedTuple):
     """The digests of a table's rows, and the keys with their types."""
 
     table: MirrorTable
@@ -117,6 +126,20 @@ class _TableDigests(NamedTuple):
         wanted = {texts: self.keys[texts] for texts in keys if texts in self.keys}
         found = self.table.marks(set(wanted.values()))
         return {texts: found[key] for texts, key in wanted.items()}
+
+
+def table_digests(table: MirrorTable, columns: ComparedColumns) -> TableDigests:
+    """Return the digest of each row of a table."""
+    every = (*columns.key, *columns.values)
+    names = {one: one.name for one in every}
+    counts, digests, keys = table.live_keys(), Digests(), dict[KeyTexts, Key]()
+    for chunk in chunks(sorted(counts, key=repr)):
+        stored = table.rows(set(chunk))
+        values = {one.name: [stored[key][one.name] for key in chunk] for one in every}
+        for key, (texts, digest) in zip(chunk, row_digests(columns, names, values), strict=True):
+            digests[texts] = Digest(counts[key], counts[key] * digest)
+            keys[texts] = key
+    return TableDigests(table, digests, keys)
 
 
 class SourceComparison:
@@ -142,9 +165,9 @@ class SourceComparison:
 
     def run(self) -> Verified:
         """Compare all rows. Rows that differ are compared a second time, after the sink has caught up."""
-        ours = self._table_digests()
+        ours = table_digests(self._open_table(), self._columns)
         result = Verified(compared=len(ours.rows))
-        digits = min(_DIGITS, max(1, ceil(log(max(1, len(ours.rows) / _RANGE), 16))))
+        digits = range_digits(len(ours.rows))
         theirs = self._source.ranges(self._columns, digits)
         duplicated = {key_hash(key)[:digits] for key, one in ours.rows.items() if one.rows > 1}
         first = self._differing(ours, _unequal(by_range(ours.rows, digits), theirs) | duplicated)
@@ -152,7 +175,7 @@ class SourceComparison:
             return result
         marks = ours.marks(first)
         is_settled = self._catch_up()
-        ours = self._table_digests()
+        ours = table_digests(self._open_table(), self._columns)
         second = self._differing(ours, {key_hash(key)[:digits] for key in first})
         again = first.keys() & second.keys()
         marks_again = ours.marks(again)
@@ -164,21 +187,8 @@ class SourceComparison:
             _sort_out(key, second[key], marks_again.get(key), result)
         return result
 
-    def _table_digests(self) -> _TableDigests:
-        table, columns = self._open_table(), self._columns
-        every = (*columns.key, *columns.values)
-        names = {one: one.name for one in every}
-        counts, digests, keys = table.live_keys(), Digests(), dict[KeyTexts, Key]()
-        for chunk in chunks(sorted(counts, key=repr)):
-            stored = table.rows(set(chunk))
-            values = {one.name: [stored[key][one.name] for key in chunk] for one in every}
-            for key, (texts, digest) in zip(chunk, row_digests(columns, names, values), strict=True):
-                digests[texts] = Digest(counts[key], counts[key] * digest)
-                keys[texts] = key
-        return _TableDigests(table, digests, keys)
-
     def _differing(
-        self, ours: _TableDigests, ranges: Collection[str]
+        self, ours: TableDigests, ranges: Collection[str]
     ) -> dict[KeyTexts, tuple[Digest | None, Digest | None]]:
         """Return the keys in these ranges that differ, with the digests in the table and at the source. A key that the
         table has twice differs even if the source has it twice.

@@ -604,7 +604,10 @@ def test_the_command_with_a_database(
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (("--against", "orders.csv"), "expected database:NAME, file:PATH or table:NAME, but got 'orders.csv'"),
+        (
+            ("--against", "orders.csv"),
+            "expected database:NAME, file:PATH, table:NAME or checksums, but got 'orders.csv'",
+        ),
         (("--against", "database:shpo"), "database 'shpo'"),
         (("--against", "table:other"), "other is not a mirror"),
         (("--skip", "a"), "--skip requires --against"),

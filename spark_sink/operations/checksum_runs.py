@@ -1,0 +1,160 @@
+"""Read the checksums that a job at the source has computed (`checksum_job`) from the changes of their table."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import msgspec
+
+from cdc_core.reader import Change
+from spark_sink.errors import FatalError
+from spark_sink.operations.row_digests import ComparedColumns
+from spark_sink.schema.business_view import versions
+from spark_sink.schema.evolution import TableColumn, TableShape
+
+TABLE = "cdc_checksums"
+"""The table with the checksums, in the database or schema of the tables that they belong to."""
+
+TOTAL = "all"
+"""The key range of the row with the sum of all ranges. The job inserts this row last."""
+
+WEIGHT_DIGITS = 8
+"""Hexadecimal digits of the key's hash that are the row's weight."""
+
+
+class Checksum(NamedTuple):
+    """The checksum of a number of rows.
+
+    Args:
+        total: the sum of the rows' digests.
+        weighted: the sum of the rows' digests, each multiplied by the row's weight.
+    """
+
+    rows: int = 0
+    total: int = 0
+    weighted: int = 0
+
+    def plus(self, other: Checksum) -> Checksum:
+        return Checksum(*(one + another for one, another in zip(self, other, strict=True)))
+
+    def minus(self, other: Checksum) -> Checksum:
+        return Checksum(*(one - another for one, another in zip(self, other, strict=True)))
+
+
+class ChecksumColumns(msgspec.Struct, frozen=True):
+    """The columns that the job computed the checksums of: names at the source, and types in the table."""
+
+    key: list[tuple[str, str]]
+    values: list[tuple[str, str]]
+
+    @classmethod
+    def of(cls, columns: ComparedColumns) -> ChecksumColumns:
+        return cls(*([(one.sent_as, one.type) for one in group] for group in columns))
+
+    def in_table(self, shape: TableShape) -> ComparedColumns:
+        """Return the table's columns.
+
+        Raises:
+            FatalError: the table has other columns.
+        """
+        by_name = versions([one for one in shape.columns if one.name not in shape.foreign])
+        key, values = (
+            tuple(self._in_table(name, type, by_name.get(name, ())) for name, type in group)
+            for group in (self.key, self.values)
+        )
+        if tuple(one.name for one in key) != shape.key:
+            raise FatalError(f"the checksums identify rows by other columns than the table ({', '.join(shape.key)})")
+        return ComparedColumns(key, values)
+
+    def _in_table(self, name: str, type: str, found: Sequence[TableColumn]) -> TableColumn:
+        types = [one.type for one in found]
+        if types != [type]:
+            raise FatalError(
+                f"the checksums have the column {name} with type {type}, but in the table it has "
+                f"{' and '.join(types) or 'no type'}. Replace the job by the output of `spark-sink checksums`"
+            )
+        return found[0]
+
+
+class ChecksumRun(NamedTuple):
+    """The result of one run of the job.
+
+    Args:
+        at: when the source computed the checksums.
+        columns: None until the row with the total has arrived.
+        ranges: the checksum of each range of keys that has rows, by the first digits of the keys' hashes.
+        places: the run's position in each scope in which one of its rows arrived.
+    """
+
+    at: datetime
+    columns: ChecksumColumns | None
+    total: Checksum
+    ranges: Mapping[str, Checksum]
+    places: Mapping[str, str]
+
+    @property
+    def is_complete(self) -> bool:
+        return self.columns is not None and summed(self.ranges.values()) == self.total
+
+
+class _Row(msgspec.Struct):
+    """A row of the table with the checksums. Numbers arrive as text from some replication tools."""
+
+    run: str
+    table_name: str
+    key_range: str
+    computed_at: datetime
+    row_count: int
+    digest: int
+    weighted: int
+    sent_columns: str | None = None
+
+
+def newest_run(changes: Iterable[Change], table: str) -> ChecksumRun | None:
+    """Return the newest run for a table, or None if there was none.
+
+    Args:
+        changes: the changes of the table with the checksums. A row's first position counts, because a replication tool
+            can repeat rows later.
+
+    Raises:
+        FatalError: the table with the checksums was not created by the job.
+    """
+    runs: dict[str, dict[str, _Row]] = defaultdict(dict)
+    places: dict[str, dict[str, str]] = defaultdict(dict)
+    for change in changes:
+        # A snapshot row arrives later than the change that it contains.
+        if change.op != "c" or change.after is None or change.after.get("table_name") != table:
+            continue
+        try:
+            row = msgspec.convert(change.after, _Row, strict=False)
+        except msgspec.ValidationError:
+            raise FatalError(
+                f"{change.event.id}: a row of {TABLE} has other columns than the table that `spark-sink checksums "
+                "--create` creates"
+            ) from None
+        runs[row.run].setdefault(row.key_range, row)
+        scope, pos = change.event.pos_scope, change.event.pos
+        places[row.run][scope] = min(pos, places[row.run].get(scope, pos))
+    found = [_run(rows, places[run]) for run, rows in runs.items()]
+    return max(found, key=lambda one: one.at, default=None)
+
+
+def _run(rows: Mapping[str, _Row], places: Mapping[str, str]) -> ChecksumRun:
+    total, at = rows.get(TOTAL), max(row.computed_at for row in rows.values())
+    sums = {name: Checksum(row.row_count, row.digest, row.weighted) for name, row in rows.items()}
+    columns = None
+    if total is not None and total.sent_columns is not None:
+        columns = msgspec.json.decode(total.sent_columns, type=ChecksumColumns)
+    return ChecksumRun(at.replace(tzinfo=UTC), columns, sums.pop(TOTAL, Checksum()), sums, places)
+
+
+def summed(checksums: Iterable[Checksum]) -> Checksum:
+    """Return the checksum of all rows."""
+    total = Checksum()
+    for one in checksums:
+        total = total.plus(one)
+    return total
