@@ -67,11 +67,12 @@ def _row(fixed: Row, begin: str, checksum: Checksum, sent: str | None) -> Row:
 
 @dataclass
 class Workload:
-    """Random changes of a table, with one run of the job among them.
+    """Random changes of a table.
 
     Args:
+        scopes: the places of the table's rows, by key.
+        rows: the rows after the changes.
         events: the changes in the order of the source, as they arrive without mistakes.
-        run: the number of changes before the run.
     """
 
     rng: random.Random
@@ -80,11 +81,14 @@ class Workload:
     scopes: Sequence[str]
     rows: dict[int, Row] = field(default_factory=dict)
     events: list[ChangeEvent] = field(default_factory=list)
-    run: int = 0
+
+    @property
+    def next_pos(self) -> int:
+        return 10 * (len(self.events) + 1)
 
     def change(self, times: int) -> None:
         for _ in range(times):
-            self.events.append(self._change(len(self.events) + 1))
+            self.events.append(self._change(self.next_pos))
 
     def _change(self, pos: int) -> ChangeEvent:
         op = self.rng.choices("cud", (4, 5, 1))[0] if self.rows else "c"
@@ -96,10 +100,10 @@ class Workload:
         scope = self.scopes[key % len(self.scopes)]
         if op == "d":
             del self.rows[key]
-            return change("d", {"id": key}, pos=pos * 10, table=self.table, schema=self.schema, scope=scope)
+            return change("d", {"id": key}, pos=pos, table=self.table, schema=self.schema, scope=scope)
         row = {"a": f"ü{self.rng.random()}", "b": self.rng.randrange(9), "c": f"{self.rng.randrange(10**6)}.5000"}
         self.rows[key] = {"id": key, **row}
-        return change(op, {"id": key}, row, pos=pos * 10, table=self.table, schema=self.schema, scope=scope)
+        return change(op, {"id": key}, row, pos=pos, table=self.table, schema=self.schema, scope=scope)
 
 
 def with_fault(rng: random.Random, fault: str, events: Sequence[ChangeEvent]) -> list[ChangeEvent]:

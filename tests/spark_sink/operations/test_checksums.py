@@ -5,13 +5,17 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
+import msgspec
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
 from cdc_core.envelope import ChangeEvent
+from cdc_core.position import position
+from spark_sink.errors import FatalError
 from spark_sink.operations.row_digests import ComparedColumns, key_hash
 from spark_sink.operations.verify import Verified
 from spark_sink.schema.evolution import TableColumn
-from tests.spark_sink.changes import schema_of
+from tests.spark_sink.changes import change, schema_of
 from tests.spark_sink.checksum_source import (
     COLUMNS,
     FAULTS,
@@ -46,8 +50,7 @@ def _run(lake: Lake, seed: int, fault: str | None) -> tuple[Verified, set[int], 
         before = with_fault(rng, fault, made.events)
         while rows_after(before) == at_run:
             before = with_fault(rng, fault, made.events)
-    pos = len(made.events) * 10 + 6
-    checksums = checksum_events(checksum_rows(at_run, _columns(), table, 1), made.scopes, pos)
+    checksums = checksum_events(checksum_rows(at_run, _columns(), table, 1), made.scopes, made.next_pos - 4)
     made.change(rng.randrange(CHANGES // 2))
     after = made.events[len(before) + (fault == "dropped") - (fault == "doubled") :]
     delivered = _delivered(rng, before, checksums, after)
@@ -95,3 +98,122 @@ def test_every_fault_is_narrowed_to_its_keys(lake: Lake, fault: str) -> None:
         assert in_ranges | by_hash | by_key == differing, (seed, found, differing)
         assert len(named) == len(by_hash | by_key), (seed, found, differing)
         assert (len(found.ranges) <= len(in_ranges), found.left_out) == (True, 0)
+
+
+def _made(lake: Lake, seed: int, table: str, scopes: Sequence[str]) -> tuple[Workload, list[ChangeEvent]]:
+    """Return a workload before a run, and the run's rows at the source."""
+    schema = lake.announce(schema_of(COLUMNS, table=table))
+    made = Workload(random.Random(seed), table, schema, scopes)
+    made.change(CHANGES)
+    return made, checksum_events(checksum_rows(made.rows, _columns(), table, 1), scopes, made.next_pos - 4)
+
+
+def _applied(lake: Lake, batch: int, made: Workload, delivered: list[ChangeEvent]) -> None:
+    lake.apply(batch, [event for event in delivered if event.table == made.table])
+
+
+def test_a_partition_without_checksums(lake: Lake) -> None:
+    """Equal ranges are equal, and ranges that differ are inconclusive if they have rows of that partition."""
+    made, checksums = _made(lake, 1, "orders", SCOPES[:2])
+    in_one = [event for event in checksums if event.pos_scope == SCOPES[0]]
+    moved = [msgspec.structs.replace(event, pos_scope=SCOPES[0]) for event in checksums if event not in in_one]
+    delivered = [*made.events, *in_one, *moved]
+    _applied(lake, 0, made, delivered)
+    assert compared(lake, "orders", delivered) == Verified(compared=len(made.rows))
+    count = len(made.events)
+    made.change(100)
+    later = made.events[count:]
+    _applied(lake, 1, made, later)
+    found = compared(lake, "orders", [*delivered, *later])
+    assert (found.is_equal, found.inconclusive > 0) == (True, True)
+
+
+def test_a_topic_without_its_first_changes(lake: Lake) -> None:
+    """A row that changed after the run is unknown if the topic does not show what it was before."""
+    made, checksums = _made(lake, 2, "orders", SCOPES[:1])
+    before = list(made.events)
+    made.change(100)
+    later = made.events[len(before) :]
+    _applied(lake, 0, made, made.events)
+    for first in (0, 50, CHANGES):
+        delivered = [*before[first:], *checksums, *later]
+        found = compared(lake, "orders", delivered, complete=not first)
+        assert (found.is_equal, found.inconclusive > 0) == (True, bool(first)), first
+
+
+def test_a_later_truncate(lake: Lake) -> None:
+    """All rows are compared as the topic has them."""
+    made, checksums = _made(lake, 3, "orders", SCOPES[:1])
+    truncate = change("t", None, pos=made.next_pos, table="orders", scope=SCOPES[0], schema=made.schema)
+    _applied(lake, 0, made, [*made.events, truncate])
+    found = compared(lake, "orders", [*made.events, *checksums, truncate])
+    assert (found, lake.rows()) == (Verified(compared=len(made.rows)), [])
+
+
+def test_a_truncate_in_a_partition_without_checksums(lake: Lake) -> None:
+    made, checksums = _made(lake, 3, "orders", SCOPES[:1])
+    truncate = change("t", None, pos=made.next_pos, table="orders", scope=SCOPES[1], schema=made.schema)
+    _applied(lake, 0, made, made.events)
+    DeltaTable(lake.path()).delete()
+    found = compared(lake, "orders", [*made.events, *checksums, truncate])
+    assert (found.is_equal, found.inconclusive >= len(made.rows)) == (True, True)
+
+
+def test_a_tool_that_repeats_a_range(lake: Lake) -> None:
+    """The first position of the run counts, because the repeated run comes after changes that it does not contain."""
+    made, checksums = _made(lake, 4, "orders", SCOPES[:1])
+    before = list(made.events)
+    made.change(100)
+    later = made.events[len(before) :]
+    repeated = [*before[-50:], *checksums, *later]
+    again = [
+        msgspec.structs.replace(event, pos=position(made.next_pos + n, 0), pos_scope=SCOPES[0])
+        for n, event in enumerate(repeated)
+    ]
+    delivered = [*before, *checksums, *later, *again]
+    _applied(lake, 0, made, delivered)
+    assert compared(lake, "orders", delivered) == Verified(compared=len(rows_after(before)))
+
+
+def test_the_newest_run_counts(lake: Lake) -> None:
+    made, first = _made(lake, 5, "orders", SCOPES[:1])
+    before = list(made.events)
+    made.change(50)
+    second = checksum_events(checksum_rows(made.rows, _columns(), "orders", 2), SCOPES[:1], made.next_pos - 4)
+    snapshot = [msgspec.structs.replace(event, op="r", pos=position(1, 0)) for event in second]
+    delivered = [*before, *first, *made.events[len(before) :], *second, *snapshot]
+    _applied(lake, 0, made, delivered)
+    assert compared(lake, "orders", delivered) == Verified(compared=len(made.rows))
+
+
+def test_a_row_that_the_table_has_twice(lake: Lake) -> None:
+    made, checksums = _made(lake, 6, "orders", SCOPES[:1])
+    _applied(lake, 0, made, made.events)
+    stored = DeltaTable(lake.path()).to_pyarrow_table().slice(3, 1)
+    write_deltalake(lake.path(), stored, mode="append")
+    found = compared(lake, "orders", [*made.events, *checksums])
+    assert found == Verified(compared=len(made.rows), duplicated=[(str(stored["id"][0]),)])
+
+
+def test_several_rows_of_a_range(lake: Lake) -> None:
+    """The range is named, because no single row explains the difference."""
+    made, checksums = _made(lake, 7, "orders", SCOPES[:1])
+    _applied(lake, 0, made, made.events)
+    ranges: dict[str, list[int]] = {}
+    for key in made.rows:
+        ranges.setdefault(key_hash((str(key),))[:2], []).append(key)
+    begin, keys = max(ranges.items(), key=lambda one: len(one[1]))
+    DeltaTable(lake.path()).delete(f"id IN ({keys[0]}, {keys[1]})")
+    found = compared(lake, "orders", [*made.events, *checksums])
+    assert found == Verified(compared=len(made.rows), ranges=[(begin,)])
+
+
+def test_columns_that_the_table_no_longer_has(lake: Lake) -> None:
+    made, checksums = _made(lake, 8, "orders", SCOPES[:1])
+    _applied(lake, 0, made, made.events)
+    altered = [
+        msgspec.structs.replace(event, after=(event.after or "").replace(r"[\"b\",\"int\"]", r"[\"b\",\"date\"]"))
+        for event in checksums
+    ]
+    with pytest.raises(FatalError, match="column b with type date, but in the table it has int"):
+        compared(lake, "orders", [*made.events, *altered])
