@@ -149,8 +149,9 @@ class RunComparison:
         late = set(texts_of) if later.is_every_row else later.keys
         unordered = set(texts_of) if later.is_every_row_unordered else later.unordered
         doubtful = unordered | {key for key in late if self._is_unknown(wanted.get(key))}
-        rows = {texts: one for texts, one in mirrored.rows.items() if mirrored.keys[texts] not in late - doubtful}
-        rows |= self._digests({key: wanted[key] for key in (late - doubtful) & wanted.keys()})
+        replayed = late - doubtful
+        rows = {texts: one for texts, one in mirrored.rows.items() if mirrored.keys[texts] not in replayed}
+        rows |= self._digests({key: wanted[key] for key in replayed & wanted.keys()})
         known_keys = {texts: key for key, texts in texts_of.items()}
         return _RowsAtRun(rows, known_keys, {texts_of[key] for key in doubtful})
 
