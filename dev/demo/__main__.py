@@ -26,7 +26,7 @@ from dev.demo.bad_input import bad_input
 from dev.demo.next_steps import PastedCommand, broker_again
 from dev.demo.real_canal import RealCanal
 from dev.demo.report import Coordinates, DemoReport
-from dev.demo.sources import ShopSource, interleaved, shop_sources
+from dev.demo.sources import SHOPS, ShopSource, interleaved, shop_sources
 from dev.demo.writers import Raw
 from dev.jars import JarsError
 from dev.servers.broker import Broker
@@ -164,6 +164,8 @@ class Demo:
         stack.start("spark-sink")
         self._wave("first half of the history", self._first_wave())
         self._wave("second half, and a new column", self._shops(grow=True))
+        for source in self._sources:
+            source.write_rows(stack.directory / SHOPS)
         equal = self._report.show(self._fed)
         console.print(f"\n{time.monotonic() - started:.0f} s in total, not counting the start of the broker.")
         return equal

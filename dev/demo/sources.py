@@ -5,7 +5,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.parquet
 
 from dev.demo.compare import differences
 from dev.demo.shop import TABLES, Shop, ShopChange, ShopTable
@@ -14,6 +18,9 @@ from dev.demo.writers.canal import DTS_LEGACY, CanalWriter
 from dev.demo.writers.dts_avro import DtsAvroWriter
 from dev.demo.writers.qlik import QlikWriter
 from dev.demo.writers.shareplex import SharePlexWriter
+
+SHOPS = "shops"
+"""The folder for the rows that the shops have at the end."""
 
 _CANONICAL = {
     "bigint": "int64",
@@ -65,6 +72,14 @@ class ShopSource:
             table = self.table(name)
             for line in differences(self.shop.shape(name), expected.values(), rows(table)):
                 yield f"{table}: {line}"
+
+    def write_rows(self, directory: Path) -> None:
+        """Write the shop's own rows to Parquet files, which are named like the tables in the sink."""
+        directory.mkdir(parents=True, exist_ok=True)
+        for name, rows in self.shop.rows.items():
+            columns = [column.name for column in self.shop.shape(name).columns]
+            found = pa.table({column: [row[column] for row in rows.values()] for column in columns})
+            pyarrow.parquet.write_table(found, directory / f"{self.table(name)}.parquet")
 
     def messages(self, changes: int, *, grow: bool) -> Iterator[Raw]:
         """Return the messages for this shop's next changes. If `grow` is true, add a column halfway."""

@@ -5,7 +5,10 @@ the sink once. The expected tables come from the shops themselves (dev/demo/shop
 product.
 """
 
+import re
 import subprocess
+import sys
+import textwrap
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -17,10 +20,11 @@ import pytest
 from dev.demo.bad_input import Bad, bad_input
 from dev.demo.compare import differences
 from dev.demo.next_steps import asking_the_broker, asking_the_lakehouse
-from dev.demo.sources import ShopSource, interleaved, shop_sources
+from dev.demo.sources import SHOPS, ShopSource, interleaved, shop_sources
 from dev.demo.writers import Raw
 from dev.servers.broker import Broker
 from dev.servers.stack import CANONICAL, DEAD_LETTERS, Account, Stack, wait_until
+from tests.repository.pages import page
 
 CHANGES = 4200
 SEED = 20220320
@@ -60,6 +64,8 @@ def run(module_broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Run:
     try:
         _drive(stack, result, messages)
         _look(stack, result)
+        for source in sources:
+            source.write_rows(directory / SHOPS)
         result.exits = {name: stack.stop(name) for name in ("translator", "spark-sink")}
     finally:
         stack.close()
@@ -263,3 +269,22 @@ def test_what_the_demo_tells_to_paste(run: Run) -> None:
     assert "lost=0" in audit
     assert "MALFORMED_JSON" in letters
     assert '"op":' in explained
+
+
+def test_the_page_that_answers_how_do_i_know(run: Run) -> None:
+    """The commands on docs/sink/how-do-i-know.md show that a table is right, and find a cell that is wrong."""
+    text = page("sink/how-do-i-know.md").replace("artifacts/demo", str(run.directory))
+    text = text.replace(".venv/bin", str(Path(sys.executable).parent))
+    commands = map(textwrap.dedent, re.findall(r"^ *```\n(.*?)^ *```$", text, re.MULTILINE | re.DOTALL))
+    done = [
+        subprocess.run(command, shell=True, capture_output=True, text=True, timeout=SECONDS, check=False)
+        for command in commands
+        if command != "make demo\n"
+    ]
+    assert [0, 0, 0, 0, 3, 0] == [one.returncode for one in done], done
+    audit, verified, against_source, _, found, _ = (one.stdout for one in done)
+    assert ("lost=0" in audit, "invented=0" in audit) == (True, True)
+    for told in (verified, against_source):
+        assert (": equal; rows compared: " in told, "not compared" in told) == (True, False), told
+    (key,) = {line for line in found.splitlines() if line.startswith("  different: ")}
+    assert (2, 2) == (found.count("NOT EQUAL; rows compared: "), found.count(key))
