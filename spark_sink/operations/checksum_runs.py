@@ -125,30 +125,31 @@ def newest_run(changes: Iterable[Change], table: str) -> ChecksumRun | None:
     """
     runs: dict[str, dict[str, _Row]] = defaultdict(dict)
     places: dict[str, dict[str, str]] = defaultdict(dict)
+    sent: dict[str, ChecksumColumns] = {}
     for change in changes:
         # A snapshot row arrives later than the change that it contains.
         if change.op != "c" or change.after is None or change.after.get("table_name") != table:
             continue
         try:
             row = msgspec.convert(change.after, _Row, strict=False)
-        except msgspec.ValidationError:
+            columns = None if row.sent_columns is None else msgspec.json.decode(row.sent_columns, type=ChecksumColumns)
+        except msgspec.DecodeError:
             raise FatalError(
                 f"{change.event.id}: a row of {TABLE} has other columns than the table that `spark-sink checksums "
                 "--create` creates"
             ) from None
+        if columns is not None:
+            sent.setdefault(row.run, columns)
         runs[row.run].setdefault(row.key_range, row)
         scope, pos = change.event.pos_scope, change.event.pos
         places[row.run][scope] = min(pos, places[row.run].get(scope, pos))
-    found = [_run(rows, places[run]) for run, rows in runs.items()]
+    found = [_run(rows, sent.get(run), places[run]) for run, rows in runs.items()]
     return max(found, key=lambda one: one.at, default=None)
 
 
-def _run(rows: Mapping[str, _Row], places: Mapping[str, str]) -> ChecksumRun:
-    total, at = rows.get(TOTAL), max(row.computed_at for row in rows.values())
+def _run(rows: Mapping[str, _Row], columns: ChecksumColumns | None, places: Mapping[str, str]) -> ChecksumRun:
+    at = max(row.computed_at for row in rows.values())
     sums = {name: Checksum(row.row_count, row.digest, row.weighted) for name, row in rows.items()}
-    columns = None
-    if total is not None and total.sent_columns is not None:
-        columns = msgspec.json.decode(total.sent_columns, type=ChecksumColumns)
     return ChecksumRun(at.replace(tzinfo=UTC), columns, sums.pop(TOTAL, Checksum()), sums, places)
 
 

@@ -235,3 +235,12 @@ def test_a_row_that_the_topic_has_only_in_part(lake: Lake) -> None:
     assert compared(lake, "orders", [created, before, *checksums, later]) == Verified(compared=1)
     found = compared(lake, "orders", [before, *checksums, later], complete=False)
     assert found == Verified(compared=1, inconclusive=1)
+
+
+@pytest.mark.parametrize(("sent", "other"), [('"row_count":', '"rows":'), (r"{\"key\":", r"{\"keys\":")])
+def test_a_table_that_the_job_did_not_create(lake: Lake, sent: str, other: str) -> None:
+    made, checksums = _made(lake, 9, "orders", SCOPES[:1])
+    _applied(lake, 0, made, made.events)
+    altered = [msgspec.structs.replace(one, after=(one.after or "").replace(sent, other)) for one in checksums]
+    with pytest.raises(FatalError, match="has other columns than the table that `spark-sink checksums --create`"):
+        compared(lake, "orders", [*made.events, *altered])
