@@ -45,6 +45,7 @@ from spark_sink.tables.formats import (
     spark_writer,
 )
 from spark_sink.tables.registration import Catalog
+from spark_sink.tables.shadows import Shadows
 from spark_sink.tables.spark_views import ViewingCatalog
 
 log = structlog.get_logger()
@@ -128,7 +129,8 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
         limit, layouts = settings.batches.max_offsets, FormatRelayout(spark, tables)
         erase = Erase(warehouse, tables, control, settings.tables.pattern, FormatErasure(spark, tables))
         actions = Actions(
-            apply, tables, control, metrics, limit, maintenance, registration, topic_range, layouts, erase
+            *(apply, tables, control, metrics, limit, maintenance, registration, topic_range, layouts, erase),
+            shadows=Shadows(spark, tables, ddl),
         )
         actions.park_changed()
         requests = Requests(control.requests, actions.by_name())

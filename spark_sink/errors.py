@@ -75,5 +75,6 @@ class Reason(StrEnum):
     TABLE_DAMAGED = "TABLE_DAMAGED"  # the table cannot be opened, read, written or changed
     REJECTED_MANY = "REJECTED_MANY"  # in one batch, more events than tables.park_rejected would go to quarantine
     REBUILD = "REBUILD"  # the table is being rebuilt from the topic
+    RELOAD = "RELOAD"  # the table is being reloaded, and readers see its old rows until the load is complete
     RELAYOUT = "RELAYOUT"  # the table's files are being rewritten in another layout
     COMMAND = "COMMAND"  # an operator parked the table

@@ -16,6 +16,7 @@ from prometheus_client.registry import Collector
 
 from cdc_core.metrics_registry import process_registry
 from spark_sink.control_tables.verified import Standing
+from spark_sink.errors import Reason
 from spark_sink.events.grouping import EXCLUDED
 from spark_sink.events.parking import Cause
 from spark_sink.table_report import (
@@ -62,7 +63,8 @@ class Metrics:
             "Duration of batches: total, its phases, and folding and writing summed over tasks.",
             "phase",
         )
-        self._parked_tables = self._gauge("parked_tables", "Tables that are parked.")
+        self._parked_tables = self._gauge("parked_tables", "Tables that are parked, except those being reloaded.")
+        self._reloading = self._gauge("reloading_tables", "Tables that are being reloaded.")
         self._waiting = self._gauge("parked_events_waiting", "Parked events of tables that have not been resumed.")
         self._ended = self._gauge("last_batch_timestamp_seconds", "Time at which the newest batch was applied.")
         self._lag = self._gauge("lag_records", "Lag in records behind the topic at the end of a batch.")
@@ -129,7 +131,9 @@ class Metrics:
 
     def parked(self, held: Mapping[str, Cause]) -> None:
         """Set the parked tables."""
-        self._parked_tables.set(len(held))
+        reloading = sum(cause.reason == Reason.RELOAD for cause in held.values())
+        self._parked_tables.set(len(held) - reloading)
+        self._reloading.set(reloading)
         self._waiting.set(sum(cause.events for cause in held.values()))
 
     def statement(self, table: str, note: str) -> None:

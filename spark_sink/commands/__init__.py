@@ -32,6 +32,7 @@ _COMMANDS = {
     "park": "Park TABLE, so that its events are stored instead of applied until it is resumed.",
     "rebuild": "Rebuild TABLE from the canonical topic into a new, empty table, and resume it.",
     "relayout": "Rewrite TABLE in the layout that tables.layout configures.",
+    "reload": "Reload TABLE without showing the load to readers before it is complete.",
     "erase": "Erase a row of TABLE, its earlier versions and its stored events.",
     "adopt": "Assign TABLE to another source table, whose rows replace existing rows with the same key.",
     "sweep": "Delete the rows of TABLE that were missing from a reload.",
@@ -39,8 +40,8 @@ _COMMANDS = {
     "register": "Register TABLE, or all tables, in the configured catalog, and replace their views.",
 }
 _MODULES = {
-    **dict.fromkeys(("resume", "discard", "park", "rebuild", "relayout", "erase", "adopt", "sweep"), "ask"),
-    **dict.fromkeys(("maintain", "register"), "ask"),
+    **dict.fromkeys(("resume", "discard", "park", "rebuild", "relayout", "reload"), "ask"),
+    **dict.fromkeys(("erase", "adopt", "sweep", "maintain", "register"), "ask"),
     **dict.fromkeys(("status", "batches", "cut", "view", "quarantine"), "look"),
 }
 

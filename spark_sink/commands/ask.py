@@ -115,6 +115,21 @@ def relayout(config: Path, table: str, seconds: float | None) -> None:
 @click.command()
 @config_option
 @click.argument("table")
+@click.argument("step", type=click.Choice(("begin", "end", "cancel")))
+@wait
+def reload(config: Path, table: str, step: str, seconds: float | None) -> None:
+    """Reload TABLE without showing the load to readers before it is complete.
+
+    Between `begin` and `end`, the load and all changes wait, and readers see the old rows. `end` applies them, deletes
+    the rows that the load did not contain, and shows the result in one commit. `cancel` applies the waiting events as
+    if there had been no reload.
+    """
+    _ask(config, "reload", table, step, seconds)
+
+
+@click.command()
+@config_option
+@click.argument("table")
 @click.argument("key", type=click.File())
 @wait
 def erase(config: Path, table: str, key: TextIO, seconds: float | None) -> None:

@@ -37,17 +37,24 @@ def status(config: Path, as_json: bool) -> None:
         click.echo(f"in quarantine, without a table: {_counts(found['no_table'])}")
     if found["excluded"]:
         click.echo(f"excluded by tables.exclude: {', '.join(found['excluded'])}")
-    parked = [table["table"] for table in found["tables"] if table["parked"]]
-    for name in parked:
-        click.echo(f"once the cause is fixed, run: spark-sink resume {shlex.quote(name)} -c {shlex.quote(str(config))}")
+    for table in found["tables"]:
+        name, file = shlex.quote(table["table"]), shlex.quote(str(config))
+        if table["loaded"] is not None:
+            click.echo(f"once the load is complete, run: spark-sink reload {name} end -c {file}")
+        elif table["parked"]:
+            click.echo(f"once the cause is fixed, run: spark-sink resume {name} -c {file}")
     for command in found["open_commands"]:
         click.echo(f"open command: {command}")
 
 
 def _line(table: dict[str, Any]) -> str:
     parts = [table["table"], "no version" if table["version"] is None else f"version {table['version']}"]
-    if table["parked"]:
-        since = f"{table['since']:%Y-%m-%d %H:%M:%S} UTC"
+    since = f"{table['since']:%Y-%m-%d %H:%M:%S} UTC" if table["parked"] else ""
+    if table["loaded"] is not None:
+        parts.append(
+            f"reloading since {since}, {table['waiting']} events waiting, {table['loaded']} of them loaded rows"
+        )
+    elif table["parked"]:
         parts.append(f"PARKED since {since}, {table['waiting']} events waiting: {table['parked']}: {table['detail']}")
     if table["beside"]:
         added = ", ".join(f"{name} for {source}" for name, source in table["beside"].items())

@@ -26,6 +26,7 @@ from spark_sink.operations.rebuild import TopicAgain, TopicSlices, emptied_by_dr
 from spark_sink.operations.rebuild_options import RebuildOptions, parse_options
 from spark_sink.operations.registration import Registration
 from spark_sink.operations.relayout import LayoutChanges, Relayout
+from spark_sink.operations.reload import Reload, ShadowTables
 from spark_sink.operations.resume import resume
 from spark_sink.operations.sweep import sweep
 from spark_sink.table_report import Done, NeedsSpark, TableCounters, TableReport
@@ -42,6 +43,7 @@ class Actions:
         topic: the topic from which tables are rebuilt.
         layouts: changes the layouts of tables.
         erase: erases rows.
+        shadows: the tables that reloads fill.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class Actions:
         topic: TopicAgain[Any] | None = None,
         layouts: LayoutChanges | None = None,
         erase: Erase | None = None,
+        shadows: ShadowTables | None = None,
     ) -> None:
         self._registration = registration
         self._slices = None if topic is None else TopicSlices(applier, tables, topic)
@@ -74,6 +77,9 @@ class Actions:
         # Statements in the topic that make a rebuilt table differ from its source.
         self._unaccounted: Counter[str] = Counter()
         self._erase = erase
+        self._reload: Reload | None = None
+        if shadows is not None:
+            self._reload = Reload(applier, tables, control, shadows, self._replay, self._changed, limit)
         self._relayout: Relayout | None = None
         if layouts is not None:
             self._relayout = Relayout(layouts, control, self._replay, self._changed)
@@ -87,6 +93,7 @@ class Actions:
             "rebuild": self.rebuild,
             "rebuild-into": self.rebuild_into,
             "relayout": self.relayout,
+            "reload": self.reload,
             "erase": self.erase,
             "adopt": self.adopt,
             "sweep": self.sweep,
@@ -110,6 +117,7 @@ class Actions:
         if self._control.parked.rebuild(target) is not None:
             again = f"spark-sink rebuild {shlex.quote(target)}"
             raise FatalError(f"its rebuild is not complete, so it may lack rows; continue with `{again}`")
+        self._check_not_reloading(target)
         return self._replay(target)
 
     def _replay(self, target: str, *, accepts: bool = False) -> RequestAnswer:
@@ -149,6 +157,7 @@ class Actions:
         """Read the topic again for one table, slice by slice, up to its first parked event. Then replay the parked
         events.
         """
+        self._check_not_reloading(target)
         if self._slices is None:
             raise FatalError("the topic to read from does not exist")
         if target in self._rebuilt:
@@ -251,6 +260,18 @@ class Actions:
         self._known(target)
         return self._relayout(target, argument)
 
+    def reload(self, target: str, argument: str | None) -> RequestAnswer:
+        """Begin, end or cancel a reload, which replaces a table's rows in one commit."""
+        if self._reload is None:
+            raise FatalError("only Spark reloads tables, and it is not running")
+        self._known(target)
+        return self._reload(target, argument)
+
+    def _check_not_reloading(self, target: str) -> None:
+        if self._control.parked.reload(target) is not None:
+            command = f"spark-sink reload {shlex.quote(target)}"
+            raise FatalError(f"it is being reloaded; run `{command} end` or `{command} cancel` first")
+
     def erase(self, target: str, argument: str | None) -> RequestAnswer:
         """Erase the row whose key has this digest."""
         if self._erase is None:
@@ -264,6 +285,7 @@ class Actions:
 
     def adopt(self, target: str, argument: str | None) -> RequestAnswer:
         """Assign a table to another source table, whose events then change its rows."""
+        self._check_not_reloading(target)
         source = parse_source(argument or "")
         table = self._tables.open(target)
         if table is None:

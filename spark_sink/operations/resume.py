@@ -11,11 +11,12 @@ import pyarrow as pa
 import structlog
 
 from spark_sink.apply.ddl_passes import DriverWork, SeenRequests, merge_reports
+from spark_sink.apply.destinations import Destination
 from spark_sink.apply.driver import Fulfilment, TaskRunner
-from spark_sink.apply.worker import Task
+from spark_sink.apply.worker import Applied, Task
 from spark_sink.events.grouping import routes
 from spark_sink.events.parking import Parking
-from spark_sink.table_report import Done, Parked, TableReport
+from spark_sink.table_report import Done, Parked, TableCounters, TableReport
 from spark_sink.tables.delta.control_tables import ParkedTables
 
 log = structlog.get_logger()
@@ -27,9 +28,13 @@ Fulfil = Callable[[DriverWork, Sequence[TableReport]], Fulfilment]
 class Replay(Task):
     """A task for the turns that are parked under one name. The turn number takes the place of the batch number, so a
     turn that any process has replayed is not replayed again.
+
+    Args:
+        into: the table that the events change instead of their own one.
     """
 
     parking: Parking | None = None
+    into: str = ""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Process records sorted by turn, partition and offset, and stop after the first turn that fails."""
@@ -39,6 +44,9 @@ class Replay(Task):
             yield pa.RecordBatch.from_pydict({"report": pa.array(encoded, pa.binary())})
             if not all(isinstance(report.outcome, Done) for report in reports):
                 return
+
+    def _applied(self, place: Destination, records: pa.Table, counters: TableCounters) -> Applied:
+        return super()._applied(place._replace(name=self.into) if self.into else place, records, counters)
 
 
 @dataclass(frozen=True)
@@ -54,15 +62,25 @@ class Resumed:
 
 
 def resume(
-    runner: TaskRunner[Any], parked: ParkedTables, target: str, task: Task, fulfil: Fulfil, limit: int
+    runner: TaskRunner[Any],
+    parked: ParkedTables,
+    target: str,
+    task: Task,
+    fulfil: Fulfil,
+    limit: int,
+    *,
+    into: str = "",
+    after: int = -1,
 ) -> Resumed:
     """Replay a table's turns, oldest first: at least one turn, and about `limit` events.
 
     Args:
         task: the task that would apply the next batch.
         fulfil: does the work that the reports request.
+        into: the table that the events change; by default, their own one.
+        after: the turn after which to begin.
     """
-    turns = parked.turns(target)
+    turns = [one for one in parked.turns(target) if one[0] > after]
     taken, events = 0, 0
     while taken < len(turns) and (taken == 0 or events + turns[taken][1] <= limit):
         events += turns[taken][1]
@@ -70,7 +88,7 @@ def resume(
     left = taken < len(turns)
     first, last = turns[0][0], turns[taken - 1][0]
     replay = Replay(task.tables, task.pattern, task.catalog, parked.app, 0, task.rules)
-    replay = replace(replay, spelled=task.spelled, last_seen=task.last_seen)
+    replay = replace(replay, spelled=task.spelled, last_seen=task.last_seen, into=into)
     runs: list[list[TableReport]] = []
     seen = SeenRequests()
     while events:

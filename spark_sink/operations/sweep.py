@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 from deltalake.exceptions import DeltaError
 
 from cdc_core.position import epoch, position
+from spark_sink.apply.history import NO_VALUES, patch_versions
 from spark_sink.apply.mirror import changes
 from spark_sink.errors import ConfigError, FatalError
 from spark_sink.events.images import ImageReader
@@ -22,7 +23,7 @@ from spark_sink.model.event import Event, Key
 from spark_sink.model.fold import fold
 from spark_sink.schema.evolution import DEFAULTS, evolve
 from spark_sink.spark.foreign_errors import reason
-from spark_sink.tables.protocols import MirrorTable
+from spark_sink.tables.protocols import HistoryTable, MirrorTable
 
 # An epoch, or a complete position (docs/design.md §4.4).
 _POSITION = re.compile(r"\d{4}(\.\d{38}\.\d{19}\.\d{6})?")
@@ -52,7 +53,31 @@ def sweep(table: MirrorTable, before: str, as_of: Callable[[datetime], MirrorTab
         FatalError: the format of `before` is invalid, or `before` does not determine the rows.
     """
     said = parse_before(before)
-    swept = _by_position(table, said) if isinstance(said, str) else _by_time(table, said, as_of)
+    return _delete(table, _by_position(table, said) if isinstance(said, str) else _by_time(table, said, as_of))
+
+
+def sweep_unchanged(table: MirrorTable | HistoryTable, before: MirrorTable | HistoryTable) -> int:
+    """Delete the rows whose position has not changed since an earlier state of the table, and return how many were
+    deleted. See `sweep`.
+    """
+    reached = before.max_positions() if isinstance(before, MirrorTable) else before.greatest()
+    swept = _unchanged(table, before.written(), reached)
+    if isinstance(table, MirrorTable):
+        return _delete(table, swept)
+    for scope, pos in swept.positions.items():
+        _end_versions(table, {key for key, one in swept.keys.items() if one == scope}, scope, pos)
+    return len(swept.keys)
+
+
+def _end_versions(table: HistoryTable, keys: Collection[Key], scope: str, pos: str) -> None:
+    if keys:
+        now = time.time_ns() // 1000
+        texts = {str(number): key for number, key in enumerate(keys)}
+        deletes = [Event(0, "d", text, None, scope, pos, NO_VALUES, False, False, None, now) for text in texts]
+        table.write(patch_versions(deletes, texts, {}, table, table.shape), False)
+
+
+def _delete(table: MirrorTable, swept: Swept) -> int:
     if not swept.keys:
         return 0
     now = time.time_ns() // 1000
@@ -116,5 +141,17 @@ def _by_time(table: MirrorTable, moment: datetime, as_of: Callable[[datetime], M
         raise FatalError(
             f"the table's files as of {moment.isoformat()} have been removed (maintenance.keep_days): {reason(error)}"
         ) from None
+    return _unchanged(table, written, reached)
+
+
+def _unchanged(
+    table: MirrorTable | HistoryTable, written: Mapping[Key, tuple[str, str]], reached: Mapping[str, str]
+) -> Swept:
+    """Select the rows whose position has not changed since an earlier state.
+
+    Args:
+        written: the rows at that time, each with its scope and its position.
+        reached: the greatest position in each scope at that time.
+    """
     keys = {key: scope for key, (scope, pos) in table.written().items() if written.get(key) == (scope, pos)}
     return Swept(keys, {scope: pos + _JUST_AFTER for scope, pos in reached.items()})

@@ -15,6 +15,9 @@ FIELDS = ("source", "db", "schema", "table")
 # folder.
 RESERVED = "_cdc"
 
+# The folder for the tables that a reload fills, until they replace the tables that readers see.
+_RELOADED = f"{RESERVED}.reload."
+
 # Folders that a table format or Spark keeps in a table, in lower case.
 _IN_TABLES = frozenset({"_delta_log", "_change_data", "_sidecars", "_staged_commits", "_temporary", "_spark_metadata"})
 
@@ -88,6 +91,16 @@ class TablePattern:
         plain = f"concat({', '.join(texts)})"
         cases = " ".join(f"WHEN {_fits_sql(pattern)} THEN '{name}'" for pattern, name in self.renamed)
         return f"lower(CASE {cases} ELSE {plain} END)" if cases else f"lower({plain})"
+
+
+def shadow_of(name: str) -> str:
+    """Return the name of the table that a reload fills for a table."""
+    return _RELOADED + name
+
+
+def shown_name(name: str) -> str:
+    """Return the name of the table that a shadow will replace. Other names stay the same."""
+    return name.removeprefix(_RELOADED)
 
 
 def plain_name(text: str) -> str:

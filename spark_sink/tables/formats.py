@@ -17,7 +17,7 @@ from spark_sink.events.erased_keys import RowKey
 from spark_sink.schema.engine_choice import EngineRules
 from spark_sink.schema.evolution import TableColumn, TableShape
 from spark_sink.schema.layout import NO_LAYOUT, FileLayouts, differences, layout_for
-from spark_sink.schema.table_naming import RESERVED
+from spark_sink.schema.table_naming import RESERVED, shown_name
 from spark_sink.schema.table_spec import Format, Formats, format_of
 from spark_sink.spark.foreign_errors import reason
 from spark_sink.tables.changes import Marker
@@ -89,7 +89,7 @@ class FormatTables:
 
     def format(self, name: str) -> Format:
         """Return a table's current or future format."""
-        return format_of(name, self.formats)
+        return Format.DELTA if name.startswith(f"{RESERVED}.") else format_of(name, self.formats)
 
     def layout_differences(self, name: str) -> list[str]:
         """Return the settings in which an existing table differs from its configured layout. If no layout is
@@ -194,9 +194,9 @@ class FormatDdl:
         self._changed: set[str] = set()
 
     def changed(self) -> set[str]:
-        """Return the tables whose columns were changed since the last call."""
+        """Return the tables whose columns were changed since the last call, except those that no reader sees."""
         found, self._changed = self._changed, set()
-        return found
+        return {name for name in found if name == shown_name(name)}
 
     def create(self, name: str, shape: TableShape) -> str:
         self._tables.check_format(name)

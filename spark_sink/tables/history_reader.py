@@ -77,11 +77,16 @@ class HistoryReader:
         return found
 
     def current_keys(self) -> set[Key]:
-        found: set[Key] = set()
-        for batch in self._scan([*self.shape.key, CURRENT, OP]):
+        return set(self.written())
+
+    def written(self) -> dict[Key, tuple[str, str]]:
+        columns = [*self.shape.key, SCOPE, POS]
+        found: dict[Key, tuple[str, str]] = {}
+        for batch in self._scan([*columns, CURRENT, OP]):
             exists = pc.fill_null(pc.not_equal(batch.column(OP), "d"), True)
             chosen = batch.filter(pc.and_(pc.fill_null(batch.column(CURRENT), False), exists))
-            found |= set(zip(*(chosen.column(name).to_pylist() for name in self.shape.key), strict=True))
+            for *key, scope, pos in zip(*(chosen.column(name).to_pylist() for name in columns), strict=True):
+                found[tuple(key)] = scope, pos
         return found
 
     def rows_spanning_floor(self, truncate: Truncate, *, late: bool) -> set[Key]:

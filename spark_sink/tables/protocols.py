@@ -145,6 +145,11 @@ class HistoryTable(OpenTable, Protocol):
     def current_keys(self) -> set[Key]:
         """Return the keys of the rows that exist now."""
 
+    def written(self) -> dict[Key, tuple[str, str]]:
+        """For every row that exists now, return the scope that wrote the row last, and the row's position in that
+        scope.
+        """
+
     def rows_spanning_floor(self, truncate: Truncate, *, late: bool) -> set[Key]:
         """Return the rows with a version that began before the truncate and ended after it. If the truncate arrives
         late, include rows whose version was ended by another truncate.

@@ -91,6 +91,7 @@ PLACES: dict[str, str] = {
     "spark_sink/tables/staging.py": ABSTRACT,
     "spark_sink/tables/delta/erasure.py": COMMAND,
     "spark_sink/tables/iceberg/erasure.py": COMMAND,
+    "spark_sink/tables/shadows.py": COMMAND,
     "spark_sink/tables/iceberg/maintenance.py": COMMAND,
     "spark_sink/tables/iceberg/tables.py": COMMAND,
     "spark_sink/tables/delta/tables.py": COMMAND,

@@ -42,6 +42,7 @@ from spark_sink.tables.formats import (
 from spark_sink.tables.iceberg.catalogs import quoted
 from spark_sink.tables.iceberg.spark_catalog import java_table
 from spark_sink.tables.protocols import TableDdl
+from spark_sink.tables.shadows import Shadows
 from spark_sink.tables.spark_operations import OrderRunner
 from tests.spark_sink.changes import record
 from tests.spark_sink.commit_markers import commit_markers, of_snapshots
@@ -157,12 +158,13 @@ class Lake:
     def actions(self, limit: int = 1_000_000) -> Actions:
         """Return the implementation of the commands."""
         maintenance = self.maintenance()
-        layouts, erase = None, None
+        layouts, erase, shadows = None, None, None
         if self.session is not None:
             layouts, files = FormatRelayout(self.session, self.tables), FormatErasure(self.session, self.tables)
             erase = Erase(str(self.warehouse), self.tables, self.control, self.applier.pattern, files)
+            shadows = Shadows(self.session, self.tables, self.ddl)
         parts = (self.applier, self.tables, self.control, Metrics(0), limit, maintenance)
-        return Actions(*parts, topic=self.topic, layouts=layouts, erase=erase)
+        return Actions(*parts, topic=self.topic, layouts=layouts, erase=erase, shadows=shadows)
 
     def maintenance(self, rules: MaintenanceRules | None = None, clock: Callable[[], float] = time.time) -> Maintenance:
         """Return the maintenance that compacts files."""

@@ -226,7 +226,11 @@ class MemoryHistory:
         )
 
     def current_keys(self) -> set[Key]:
-        return {key for (key, _, _), row in self.rows.items() if row["_cdc_current"] and row["_cdc_op"] != "d"}
+        return set(self.written())
+
+    def written(self) -> dict[Key, tuple[str, str]]:
+        now = [place for place, row in self.rows.items() if row["_cdc_current"] and row["_cdc_op"] != "d"]
+        return {key: (scope, pos) for key, scope, pos in now}
 
     def rows_spanning_floor(self, truncate: Truncate, *, late: bool) -> set[Key]:
         def over(row: dict[str, Any]) -> bool:

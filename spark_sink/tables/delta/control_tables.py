@@ -21,11 +21,15 @@ from cdc_core.table_id import TableId
 from spark_sink.errors import Reason
 from spark_sink.events import parking
 from spark_sink.events.parking import Cause
+from spark_sink.events.quarantine import event_in
 from spark_sink.tables.changes import Marker
 from spark_sink.tables.delta.maintenance import maintaining
 from spark_sink.tables.delta.open_table import REMEMBERED, commit, committing, create, keep_properties, literal
 from spark_sink.tables.locations import location
 from spark_sink.tables.table_properties import FORMAT_PROPERTY, RELEASE_PROPERTY, format_properties
+
+# The operation of an event from a load.
+_LOADED = "r"
 
 # A reader that opens a table reads all commits since the last checkpoint in the table's log, and every batch opens
 # these tables several times.
@@ -241,15 +245,43 @@ class ParkedTables(ControlTable):
 
     def rebuild(self, target: str) -> int | None:
         """Return the turn in which a table's rebuild began, or None if the table is not being rebuilt."""
-        rows = self.read(["turn", "kafka_offset"], target=target, reason=Reason.REBUILD.value)
+        return self._begun(target, Reason.REBUILD)
+
+    def reload(self, target: str) -> int | None:
+        """Return the turn in which a table's reload began, or None if the table is not being reloaded."""
+        return self._begun(target, Reason.RELOAD)
+
+    def _begun(self, target: str, reason: Reason) -> int | None:
+        rows = self.read(["turn", "kafka_offset"], target=target, reason=reason.value)
         rows = rows.filter(pc.is_null(rows.column("kafka_offset")))  # excludes events that have arrived since
         turn: int | None = pc.max(rows.column("turn")).as_py()
         return turn
 
     def end_rebuild(self, target: str, last: int) -> None:
         """Remove the rows for rebuilds up to a turn. If the table has parked events, it stays parked."""
+        self._end(target, Reason.REBUILD, last)
+
+    def end_reload(self, target: str, last: int) -> None:
+        """Remove the rows for reloads up to a turn. If the table has parked events, it stays parked."""
+        self._end(target, Reason.RELOAD, last)
+
+    def _end(self, target: str, reason: Reason, last: int) -> None:
         rows = f"{self._mine} AND target = {literal(target)} AND turn <= {last}"
-        self._open().delete(f"{rows} AND reason = {literal(Reason.REBUILD.value)} AND kafka_offset IS NULL")
+        self._open().delete(f"{rows} AND reason = {literal(reason.value)} AND kafka_offset IS NULL")
+
+    def loads(self, target: str) -> Iterator[bool]:
+        """Return, for each parked event of a table, whether it is from a load. The events are read one file at a
+        time.
+        """
+        wanted = {"pipeline": self.pipeline, "target": target}
+        files = self._open().to_pyarrow_dataset()
+        condition = (ds.field("pipeline") == self.pipeline) & (ds.field("target") == target)
+        for file in files.get_fragments(filter=condition):
+            # Arrow must not filter inside files that deltalake has rewritten: see DeltaMirror.
+            for batch in file.to_batches(schema=files.schema, columns=[*wanted, "value"]):
+                for value in batch.filter(_all_equal(batch, wanted)).column("value"):
+                    event = event_in(value.as_py())
+                    yield event is not None and event["op"] == _LOADED
 
     def leave_out(self, target: str, partition: int, first: int, last: int) -> None:
         """Remove a table's parked events between two offsets, including the last one."""

@@ -15,6 +15,7 @@ from spark_sink.schema.engine_choice import BEYOND_FILES, BY_FILE, Engine, Engin
 from spark_sink.schema.evolution import TableShape
 from spark_sink.schema.layout import FileLayout
 from spark_sink.schema.reader_rules import ReaderFeature
+from spark_sink.schema.table_naming import shown_name
 from spark_sink.schema.table_spec import Mode
 from spark_sink.tables.changes import Marker
 from spark_sink.tables.deleted_rows import DeletedRows, marker_app
@@ -116,7 +117,8 @@ class DeltaTables:
         if shape.mode == Mode.HISTORY:
             return DeltaHistory(opened, shape, choice)
         generation = opened.transaction_version(marker_app(shape))
-        deleted_rows = DeletedRows(self.warehouse, name, shape, generation)
+        # The files of a shadow's deleted rows become the table's, so they are next to the table from the beginning.
+        deleted_rows = DeletedRows(self.warehouse, shown_name(name), shape, generation)
         if choice.engine is Engine.FUSED:
             return DeltaMirror(opened, shape, choice, deleted_rows)
         by_file = bool(has & BY_FILE)
