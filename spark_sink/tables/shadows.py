@@ -100,7 +100,8 @@ class Shadows:
     def _mark(self, path: str, markers: Sequence[Marker]) -> None:
         """Add markers to a Delta table. Spark puts only one marker into a commit."""
         for marker in markers:
-            if (DeltaTable(path).transaction_version(marker.app) or -1) < marker.version:
+            done = DeltaTable(path).transaction_version(marker.app)
+            if done is None or done < marker.version:
                 none = self._spark.read.format("delta").load(path).limit(0)
                 none.write.format("delta").mode("append").options(**_options(marker)).save(path)
 

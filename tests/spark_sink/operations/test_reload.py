@@ -17,6 +17,7 @@ from cdc_core.envelope import ChangeEvent
 from spark_sink.config.table_rules import TableRules
 from spark_sink.control_tables.batches import BatchTable
 from spark_sink.control_tables.requests import Request, State
+from spark_sink.schema.engine_choice import Engine, EngineRules
 from spark_sink.schema.evolution import Policy, ShapeChange
 from spark_sink.schema.layout import FileLayout
 from spark_sink.schema.table_naming import shadow_of
@@ -285,6 +286,16 @@ def test_on_spark(spark_lake: SparkLake) -> None:
         rounds += 1
     (ended,) = (one for one in lake.control.requests.requests() if one.id == id)
     assert ("9 events applied, 2 missing rows deleted", 3) == (ended.result, rounds), ended.error
+    assert NEW == _shown(lake)
+
+
+def test_a_shadow_that_spark_writes(merging_lake: MergingLake) -> None:
+    lake = merging_lake
+    _lake(lake, engines=EngineRules({"*": Engine.SPARK}))
+    _done(_reload(lake, "begin"))
+    for number, events in enumerate(LOAD):
+        _apply(lake, 2 + number, events)
+    assert "9 events applied, 2 missing rows deleted" == _done(_reload(lake, "end"))
     assert NEW == _shown(lake)
 
 
