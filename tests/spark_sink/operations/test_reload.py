@@ -289,6 +289,20 @@ def test_on_spark(spark_lake: SparkLake) -> None:
     assert NEW == _shown(lake)
 
 
+def test_a_column_that_is_widened(each_format: MergingLake) -> None:
+    """The table's column is widened before the commit with the new rows."""
+    lake = each_format
+    narrow, wide = (schema_of({"id": "int64", "n": sql}) for sql in ("int32", "int64"))
+    lake.announce(narrow)
+    lake.use(TableRules(engines=EngineRules({"*": Engine.SPARK})))
+    _apply(lake, 0, [change("c", {"id": id}, {"n": id}, pos=id, schema=narrow) for id in (1, 2)])
+    lake.announce(wide)
+    _done(_reload(lake, "begin"))
+    _apply(lake, 1, [change("r", {"id": 1}, {"n": 5_000_000_000}, pos=5, schema=wide)])
+    _done(_reload(lake, "end"))
+    assert [(1, 5_000_000_000)] == [(row["id"], row["n"]) for row in _stored(lake)]
+
+
 def test_a_shadow_that_spark_writes(merging_lake: MergingLake) -> None:
     lake = merging_lake
     _lake(lake, engines=EngineRules({"*": Engine.SPARK}))
