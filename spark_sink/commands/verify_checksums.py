@@ -59,7 +59,8 @@ def _inconclusive(found: Verified) -> Verified:
 
 
 def _compared(loaded: Settings, tables: FormatTables, table: str, cut: Cut) -> AgainstChecksums:
-    mirror = _mirror(loaded, tables, table, cut)
+    control = ControlTables(loaded.tables.warehouse, loaded.pipeline, "", loaded.input.topic)
+    mirror = _mirror(loaded, tables, table, cut, control)
     source = mirror.shape.table
     ends = {int(partition): offset for partition, offset in cut["offsets"].items()}
     topic = AppliedTopic(loaded)
@@ -72,7 +73,6 @@ def _compared(loaded: Settings, tables: FormatTables, table: str, cut: Cut) -> A
     if run.columns is None or not run.is_complete:
         return AgainstChecksums(Verified(inconclusive=max(1, run.total.rows)), cut, run.at, {})
     columns = run.columns.in_table(mirror.shape)
-    control = ControlTables(loaded.tables.warehouse, loaded.pipeline, "", loaded.input.topic)
     expected = ExpectedRows(mirror.shape, control.erased_keys().get(table, {}))
     later = LaterChanges(run.places, expected)
     later.add(topic.changes(source, ends, expected.without_erased))
@@ -88,8 +88,9 @@ def _compared(loaded: Settings, tables: FormatTables, table: str, cut: Cut) -> A
     return AgainstChecksums(comparison.result(), cut, run.at, _left_out(mirror.shape, run.columns))
 
 
-def _mirror(loaded: Settings, tables: FormatTables, table: str, cut: Cut) -> MirrorTable:
-    mirror = after_batch(tables, table, cut["tables"][table], f"{loaded.pipeline}/{cut['checkpoint']}")
+def _mirror(loaded: Settings, tables: FormatTables, table: str, cut: Cut, control: ControlTables) -> MirrorTable:
+    apps = (f"{loaded.pipeline}/{cut['checkpoint']}", control.parked.app)
+    mirror = after_batch(tables, table, cut["tables"][table], apps)
     if mirror is None:
         raise ConfigError(f"{table} is not a mirror (tables.modes); only the rows of a mirror can be compared")
     if mirror.shape.table.source == SEVERAL:
