@@ -3,6 +3,7 @@ import ch.qos.logback.classic.Logger;
 import com.alibaba.fastjson2.JSON;
 import com.alibaba.fastjson2.JSONWriter;
 import com.alibaba.otter.canal.connector.core.producer.MQMessageUtils;
+import com.alibaba.otter.canal.connector.core.util.CanalMessageSerializerUtil;
 import com.alibaba.otter.canal.instance.core.CanalInstance;
 import com.alibaba.otter.canal.instance.manager.CanalInstanceWithManager;
 import com.alibaba.otter.canal.instance.manager.model.Canal;
@@ -46,7 +47,7 @@ import org.h2.jdbcx.JdbcDataSource;
 import org.slf4j.LoggerFactory;
 
 /**
- * Canal's own server, which follows the binary log of one database, and writes flat messages to Kafka, for tests:
+ * Canal's own server, which follows the binary log of one database, and writes flat messages or Protobuf to Kafka, for tests:
  * CanalServer PROPERTIES FOLDER. The properties have Canal's names (canal.mq.topic and so on). Decoding, the messages,
  * dynamic topics and the partition hash are Canal's code. The producer and the configuration are ours, because Canal's
  * Kafka connector and its deployer are not on Maven Central.
@@ -125,7 +126,7 @@ public class CanalServer {
     String journal = given.getProperty("canal.instance.master.journal.name");
     String offset = given.getProperty("canal.instance.master.position");
     with.setPositions(List.of("{\"journalName\":\"" + journal + "\",\"position\":" + offset + "}"));
-    with.setSlaveId(1234L);
+    with.setSlaveId(Long.parseLong(given.getProperty("canal.instance.mysql.slaveId")));
     with.setDefaultConnectionTimeoutInSeconds(30);
     with.setConnectionCharset("UTF-8");
     with.setConnectionCharsetNumber((byte) 33);
@@ -145,6 +146,7 @@ public class CanalServer {
     private final String dynamicTopic;
     private final String partitionHash;
     private final int partitions;
+    private final boolean isFlat;
     private final KafkaProducer<String, byte[]> producer;
     private final ThreadPoolExecutor pool =
         new ThreadPoolExecutor(2, 2, 1, TimeUnit.SECONDS, new LinkedBlockingQueue<>());
@@ -158,6 +160,7 @@ public class CanalServer {
       dynamicTopic = given.getProperty("canal.mq.dynamicTopic");
       partitionHash = given.getProperty("canal.mq.partitionHash");
       partitions = Integer.parseInt(given.getProperty("canal.mq.partitionsNum"));
+      isFlat = Boolean.parseBoolean(given.getProperty("canal.mq.flatMessage", "true"));
       Properties kafka = new Properties();
       kafka.put("bootstrap.servers", given.getProperty("kafka.bootstrap.servers"));
       kafka.put("acks", "all");
@@ -180,6 +183,17 @@ public class CanalServer {
     }
 
     private void send(String topic, Message message, List<Future<?>> sent) {
+      if (!isFlat) {
+        // As in Canal's connector, one record has the whole batch, or one for each partition with rows of the batch.
+        Message[] parts = MQMessageUtils.messagePartition(
+            MQMessageUtils.buildMessageData(message, pool), message.getId(), partitions, partitionHash, true);
+        for (int number = 0; number < parts.length; number++) {
+          if (parts[number] == null) continue;
+          byte[] value = CanalMessageSerializerUtil.serializer(parts[number], true);
+          sent.add(producer.send(new ProducerRecord<>(topic, number, null, value)));
+        }
+        return;
+      }
       MQMessageUtils.EntryRowData[] rows = MQMessageUtils.buildMessageData(message, pool);
       for (FlatMessage whole : MQMessageUtils.messageConverter(rows, message.getId())) {
         FlatMessage[] parts = MQMessageUtils.messagePartition(whole, partitions, partitionHash, true);

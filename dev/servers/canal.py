@@ -1,4 +1,4 @@
-"""A real Canal server that follows the binary log of a real database and writes flat messages to Kafka, for tests.
+"""A real Canal server that follows the binary log of a real database and writes to Kafka, for tests.
 
 `python -m dev.servers.canal --write-checksums` downloads the jars again and writes dev/servers/canal.sha256. The first
 use downloads the jars (42 MB) into the user's cache.
@@ -14,6 +14,7 @@ import signal
 import sys
 import tempfile
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import ClassVar
 
@@ -41,6 +42,9 @@ JVM_OPTIONS = (
 
 _FOLLOWING = "\nfollowing\n"
 
+_REPLICA_IDS = count(1234)
+"""A database ends the connection of a replica when another one with the same ID connects."""
+
 
 class CanalError(ServerError):
     """Raised if Canal is not running, or if its jars are not the listed ones."""
@@ -56,12 +60,14 @@ class CanalTopics:
         partition_hash: columns to hash by table, with a regular expression: TABLES:COLUMNS,… `$pk$` stands for the
             key. All other tables are in partition 0.
         partitions: the number of partitions of each topic.
+        flat: whether messages are JSON (`canal.mq.flatMessage`). Otherwise, they are Protobuf.
     """
 
     default: str
     dynamic: str
     partition_hash: str
     partitions: int
+    flat: bool = True
 
 
 class CanalServer(Server):
@@ -82,12 +88,14 @@ class CanalServer(Server):
             "canal.instance.master.journal.name": start.file,
             "canal.instance.master.position": str(start.offset),
             "canal.instance.dbUsername": REPLICA,
+            "canal.instance.mysql.slaveId": str(next(_REPLICA_IDS)),
             "canal.instance.dbPassword": PASSWORD,
             "canal.mq.topic": topics.default,
             # In a properties file, a backslash escapes.
             "canal.mq.dynamicTopic": topics.dynamic.replace("\\", "\\\\"),
             "canal.mq.partitionHash": topics.partition_hash.replace("\\", "\\\\"),
             "canal.mq.partitionsNum": str(topics.partitions),
+            "canal.mq.flatMessage": str(topics.flat).lower(),
             "kafka.bootstrap.servers": bootstrap,
         }
 

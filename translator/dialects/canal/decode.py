@@ -27,6 +27,7 @@ from translator.dialects.canal.marks import TYPES, WATERMARK, check_format, chec
 from translator.dialects.canal.native_rows import DEPTH, CanalNativeRows
 from translator.dialects.canal.options import Options, check, check_declared
 from translator.dialects.canal.profile import PROFILES
+from translator.dialects.canal.protobuf import flat_messages
 from translator.dialects.canal.rows import RowForm, fit_key, read_data, read_old, read_pk_names, read_types
 from translator.dialects.canal.statement import (
     QUERY,
@@ -81,6 +82,7 @@ class Canal:
         self._profile = chosen.profile
         profile = PROFILES[chosen.profile]
         self._batches = chosen.newline_batches
+        self._protobuf = chosen.protobuf
         self._form = RowForm(profile.native_cells, chosen.object_rows)
         self._complete = chosen.row_image == "full"
         self._key_only = chosen.handle_key_only == "unavailable"
@@ -143,7 +145,11 @@ class Canal:
             return Skip("tombstone")
         if not value or value.isspace():
             return Skip("empty")
-        if self._batches:
+        if self._protobuf:
+            value = b"\n".join(flat_messages(value))
+            if not value:
+                return Skip("transaction_mark")
+        if self._batches or self._protobuf:
             parsed = parse_sequence(value, self._limits, _ROWS)
         else:
             parsed = [parse(value, self._limits, _ROWS, several=_SEVERAL)]
@@ -160,10 +166,10 @@ class Canal:
         return Changes(changes)
 
     def native_rows(self) -> CanalNativeRows | None:
-        """Return the support for the native path. None if rows do not contain all columns, or if the limits leave no
-        room for any message.
+        """Return the support for the native path. None if rows do not contain all columns, if records are Protobuf, or
+        if the limits leave no room for any message.
         """
-        if not self._complete or self._limits.json_depth < DEPTH:
+        if not self._complete or self._protobuf or self._limits.json_depth < DEPTH:
             return None
         checked = self._continuity.action != "off"
         return CanalNativeRows(self._options, self._limits, self._heartbeats, self._layouts, is_checked=checked)
@@ -175,6 +181,8 @@ class Canal:
             MessageError: one of the messages cannot be parsed, or contains no table name.
         """
         value = message.value or b""
+        if self._protobuf:
+            value = b"\n".join(flat_messages(value))
         parsed = parse_sequence(value, self._limits, _ROWS)
         check_distinct(value, parsed)
         bodies = _bodies(parsed)

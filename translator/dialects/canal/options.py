@@ -64,6 +64,9 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     newline_batches: bool = False
     """True if a record can contain several messages, one per line, as from TiCDC's storage sinks (§10)."""
 
+    protobuf: bool = False
+    """True if records are Canal's Protobuf packets, which it writes unless `flatMessage` is set (protobuf.py)."""
+
     object_rows: bool = False
     """True if `data` and `old` can be an object instead of an array, as from SeaTunnel's sink (§1)."""
 
@@ -111,6 +114,10 @@ def check(options: Options) -> None:
         raise ConfigError(f"canal: instance is only for profile dts, not for {options.profile}")
     if options.handle_key_only == "unavailable" and not PROFILES[options.profile].tidb:
         raise ConfigError(f"canal: handle_key_only is only for the profiles ticdc and auto, not for {options.profile}")
+    if options.protobuf and options.profile != "oss":
+        raise ConfigError(f"canal: protobuf is only for profile oss, not for {options.profile}")
+    if options.protobuf and options.newline_batches:
+        raise ConfigError("canal: newline_batches is only for JSON, and cannot be combined with protobuf")
     if options.topics is not None and not PROFILES[options.profile].native_cells:
         allowed = "flink_cdc, ckafka and auto"
         reason = (
