@@ -14,6 +14,9 @@ from cdc_core.errors import FatalError, quote
 
 FORMAT = 1
 
+# The number of digits that a format can have. A state can be damaged, and Python does not convert thousands of digits.
+_DIGITS = 9
+
 
 @cache
 def release() -> str:
@@ -32,15 +35,16 @@ def check_format(found: str | None, where: str, writer: str | None = None) -> No
     Raises:
         FatalError: the format is from a later release.
     """
-    if not is_readable(found):
-        by = "a later release" if writer is None else f"release {writer}"
-        raise FatalError(
-            f"{where}: the state has the format {quote(found)} of {by}, but release {release()} only reads formats up "
-            f"to {FORMAT}. Nothing was changed. Start {by} again, or restore the state from before the upgrade "
-            "(docs/operate/upgrades.md)"
-        )
+    if (refusal := refusal_of(found, writer)) is not None:
+        raise FatalError(f"{where} {refusal}")
 
 
-def is_readable(found: str | None) -> bool:
-    """Return whether this release can read a stored format."""
-    return found is None or (found.isascii() and found.isdecimal() and int(found) <= FORMAT)
+def refusal_of(found: str | None, writer: str | None = None) -> str | None:
+    """Return why this release cannot read a stored format, or None if it can."""
+    if found is None or (found.isascii() and found.isdecimal() and len(found) <= _DIGITS and int(found) <= FORMAT):
+        return None
+    by = f"release {quote(writer)}" if writer else "a later release"
+    return (
+        f"has the format {quote(found)} of {by}, but release {release()} only reads formats up to {FORMAT}. Start {by} "
+        "again, or restore the state from before the upgrade (docs/operate/upgrades.md)"
+    )

@@ -22,6 +22,10 @@ ID_FILE = "_sink_id"
 def checkpoint_id(spark: SparkSession, checkpoint: str) -> str:
     """Return a checkpoint folder's id. The id is written on first use. As long as the folder has no batch, each start
     replaces the id.
+
+    Raises:
+        FatalError: the checkpoint has the format of a later release, or cannot be written.
+        Overtaken: another sink wrote the id at the same time.
     """
     jvm: Any = spark._jvm
     folder = jvm.org.apache.hadoop.fs.Path(checkpoint)
@@ -30,8 +34,10 @@ def checkpoint_id(spark: SparkSession, checkpoint: str) -> str:
     files = jvm.org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.create(
         folder, spark._jsparkSession.sessionState().newHadoopConf()
     )
-    if files.exists(path) and not has_progress(spark, checkpoint):
-        files.delete(path)
+    if files.exists(path):
+        _stored_id(files, path)
+        if not has_progress(spark, checkpoint):
+            files.delete(path)
     if not files.exists(path):
         files.mkdirs(folder)
         out = files.createAtomic(path, False)
@@ -66,8 +72,13 @@ def _stored_id(files: Any, path: Any) -> str:
     stored = files.open(path)
     try:
         id = str(stored.readUTF())
-        if stored.available():
-            check_format(str(stored.readUTF()), f"the checkpoint {path.getParent()}", str(stored.readUTF()))
+        try:
+            format, writer = str(stored.readUTF()), str(stored.readUTF())
+        except Py4JJavaError as error:
+            if error.java_exception.getClass().getName() != "java.io.EOFException":
+                raise
+            return id  # from before release 0.1.0
+        check_format(format, f"the checkpoint {path.getParent()}", writer)
         return id
     finally:
         stored.close()

@@ -68,13 +68,16 @@ class _Generation(Struct, frozen=True):
         parts: the files of the generation, newest first.
         apart: whether the table keeps deleted rows apart.
         built: the rebuild that created the table; see `TableShape`.
-        format: the format of the file; 0 if it is from before release 0.1.0.
-        release: the release that wrote the file.
     """
 
     parts: tuple[_Part, ...] = ()
     apart: bool = True
     built: str = ""
+
+
+class _Stamp(Struct, frozen=True):
+    """The part of a footer that every format has. A file from before release 0.1.0 has no format."""
+
     format: int = 0
     release: str = ""
 
@@ -238,9 +241,9 @@ class DeletedRows:
             return _Generation()
         if number not in self._known:
             footer = self._file(number).metadata.metadata[_FOOTER]
-            found = msgspec.json.decode(footer, type=_Generation)
-            check_format(str(found.format), f"file {self._path(number)}", found.release)
-            self._known[number] = found
+            stamp = msgspec.json.decode(footer, type=_Stamp)
+            check_format(str(stamp.format), f"the file {self._path(number)}", stamp.release)
+            self._known[number] = msgspec.json.decode(footer, type=_Generation)
         return self._known[number]
 
     def _file(self, number: int) -> pq.ParquetFile:
@@ -267,8 +270,8 @@ class DeletedRows:
     def _write(self, number: int, rows: pa.Table, generation: _Generation) -> None:
         if self._bounded:
             rows = rows.sort_by([(name, "ascending") for name in self._bounded])
-        generation = msgspec.structs.replace(generation, format=FORMAT, release=release())
-        stamped = rows.replace_schema_metadata({_FOOTER: msgspec.json.encode(generation)})
+        footer = msgspec.structs.asdict(_Stamp(FORMAT, release())) | msgspec.structs.asdict(generation)
+        stamped = rows.replace_schema_metadata({_FOOTER: msgspec.json.encode(footer)})
         pq.write_table(stamped, self._path(number), row_group_size=_GROUP, filesystem=self._files)
         self._known[number] = generation
 

@@ -7,8 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 
-from cdc_core.errors import quote
-from cdc_core.state_format import FORMAT, is_readable, release
+from cdc_core.state_format import FORMAT, refusal_of, release
 from cdc_core.table_id import TableId
 from spark_sink.errors import FatalError, Reason, Refused
 from spark_sink.schema.column_types import is_known
@@ -30,7 +29,7 @@ BUILT_PROPERTY = "cdc.built"
 # and all of its columns count as the sink's.
 COLUMNS_PROPERTY = "cdc.columns"
 
-# The format of the table and of the files next to it, and the release that created the table.
+# The format of the table and of the files next to it, and the release that set it.
 FORMAT_PROPERTY, RELEASE_PROPERTY = "cdc.format", "cdc.release"
 
 # These properties identify a table that the sink created.
@@ -53,13 +52,8 @@ def shape_from(properties: Mapping[str, str], types: Mapping[str, str]) -> Table
     Raises:
         Refused: the table is not one of the sink's tables, or has the format of a later release.
     """
-    if not is_readable(properties.get(FORMAT_PROPERTY)):
-        raise Refused(
-            Reason.TABLE_REFUSED,
-            f"the table has the format {quote(properties[FORMAT_PROPERTY])} of release "
-            f"{properties.get(RELEASE_PROPERTY)}, but this release only knows formats up to {FORMAT}; start that "
-            "release again",
-        )
+    if refusal := refusal_of(properties.get(FORMAT_PROPERTY), properties.get(RELEASE_PROPERTY)):
+        raise Refused(Reason.TABLE_REFUSED, f"the table {refusal}")
     own = {name for name in types if name.startswith(META_PREFIX) and name != SOURCE}
     mode = Mode(properties.get(MODE_PROPERTY, Mode.MIRROR))
     lacks = tuple(TableColumn(name, sql) for name, sql in OWN_COLUMNS[mode].items() if name not in own)

@@ -5,10 +5,12 @@ The later release is this one, and the earlier release only knows format 0.
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -21,6 +23,7 @@ from spark_sink.control_tables.verified import VerifiedTable
 from spark_sink.errors import Refused
 from spark_sink.schema.evolution import TableColumn, TableShape
 from spark_sink.spark.checkpoint import check_id, checkpoint_id
+from spark_sink.tables.delta import control_tables
 from spark_sink.tables.delta.control_tables import rows_of
 from spark_sink.tables.table_properties import shape_from, shape_properties
 from tests.spark_sink.conftest import spark as spark  # a fixture
@@ -52,11 +55,12 @@ def earlier(monkeypatch: pytest.MonkeyPatch) -> Earlier:
         ("10", False),
         ("", False),
         ("-1", False),
+        ("1" * 5000, False),
         ("\u0661", False),
     ],
 )
 def test_formats(found: str | None, is_readable: bool) -> None:
-    assert state_format.is_readable(found) == is_readable
+    assert (state_format.refusal_of(found) is None) == is_readable
 
 
 def test_a_record_in_a_compacted_topic(broker: Broker, earlier: Earlier) -> None:
@@ -80,7 +84,7 @@ def test_a_record_in_a_compacted_topic(broker: Broker, earlier: Earlier) -> None
 
     assert [b"key", b"from before 0.1.0"] == read()
     earlier()
-    with pytest.raises(FatalError, match=f"topic {name}, offset 0: the state has the format '1' of release "):
+    with pytest.raises(FatalError, match=f"topic {name}, offset 0, has the format '1' of release "):
         read()
 
 
@@ -89,9 +93,7 @@ def test_committed_offsets(broker: Broker, earlier: Earlier) -> None:
     bench.commit(0, 5)
     assert 5 == bench.find(0)[0][0]
     earlier()
-    with pytest.raises(
-        FatalError, match=f"{bench.topic}, partition 0: the state has the format '1' of a later release"
-    ):
+    with pytest.raises(FatalError, match=f"{bench.topic}, partition 0 has the format '1' of a later release"):
         bench.find(0)
 
 
@@ -104,8 +106,31 @@ def test_a_dead_letter(earlier: Earlier) -> None:
     ]
     assert read_dead_letter(record.key, record.value, headers) is not None
     earlier()
-    with pytest.raises(FatalError, match=r"a dead letter: the state has the format '1' of release 0\.1\.0"):
+    with pytest.raises(
+        FatalError,
+        match=r"the dead letter of topic 'raw', partition 0, offset 1 has the format '1' of release '0\.1\.0'",
+    ):
         read_dead_letter(record.key, record.value, headers)
+
+
+def test_a_foreign_record_is_no_dead_letter() -> None:
+    headers = [("cdc-error-code", b"X"), ("cdc-format", b"2"), ("cdc-version", b"9")]
+    assert read_dead_letter(b"k", b"v", headers) is None
+
+
+def test_a_table_of_an_earlier_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, earlier: Earlier) -> None:
+    """The start of this release sets the format, so that the earlier release does not start any more."""
+    table = VerifiedTable(str(tmp_path), "pipeline")
+    with monkeypatch.context() as before:
+        before.setattr(control_tables, "format_properties", dict)
+        before.setattr(VerifiedTable, "_stamp", lambda _: None)
+        table.create()
+    assert table.kept_property("cdc.format") is None
+    table.create()
+    assert "1" == table.kept_property("cdc.format")
+    earlier()
+    with pytest.raises(FatalError, match="has the format '1'"):
+        table.create()
 
 
 def test_a_table_of_the_sink(tmp_path: Path, earlier: Earlier) -> None:
@@ -114,7 +139,7 @@ def test_a_table_of_the_sink(tmp_path: Path, earlier: Earlier) -> None:
     assert ([], 0) == ([*rows_of(str(tmp_path), table.name, ["table"])], table.version())
     earlier()
     for read in (table.version, lambda: table.append([]), lambda: [*rows_of(str(tmp_path), table.name, ["table"])]):
-        with pytest.raises(FatalError, match=f"table {table.name}: the state has the format '1' of release"):
+        with pytest.raises(FatalError, match=f"the table {table.name} has the format '1' of release"):
             read()
 
 
@@ -133,8 +158,14 @@ def test_deleted_rows(tmp_path: Path, earlier: Earlier) -> None:
     commits = Commits(tmp_path)
     commits.remember({("a", 1): ("p", 2)})
     assert {("a", 1): ("p", 2)} == commits.found()
+    (file,) = tmp_path.rglob("*.parquet")
+    footer = json.loads(pq.read_metadata(file).metadata[b"cdc.deleted"])
+    later = pq.read_table(file).replace_schema_metadata(
+        {"cdc.deleted": json.dumps({**footer, "parts": "of a later release"})}
+    )
+    pq.write_table(later, file)
     earlier()
-    with pytest.raises(FatalError, match=r"file _cdc/deleted/shop_sales/orders/.*the format '1' of release"):
+    with pytest.raises(FatalError, match=r"the file _cdc/deleted/shop_sales/orders/.*has the format '1' of release"):
         commits.found()
 
 
@@ -150,5 +181,5 @@ def test_a_checkpoint(spark: SparkSession, tmp_path: Path, earlier: Earlier) -> 
     check_id(spark, str(old), id)
     earlier()
     check_id(spark, str(old), id)
-    with pytest.raises(FatalError, match=r"the checkpoint .*the format '1' of release"):
+    with pytest.raises(FatalError, match=r"the checkpoint .*has the format '1' of release"):
         check_id(spark, checkpoint, id)

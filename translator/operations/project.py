@@ -29,6 +29,7 @@ from translator.config.settings import Projection, Settings
 from translator.errors import ConfigError, ErrorCode, FatalError, MessageError, unknown
 from translator.kafka import client_config
 from translator.kafka.admin import TopicAdmin
+from translator.kafka.offset_note import END, check_note, noted
 from translator.kafka.offset_ranges import Partitions, Place, Range, places_of
 from translator.kafka.partitioner import output_partition
 from translator.kafka.producer import RecordProducer, producer_config, write_failure
@@ -126,7 +127,8 @@ class _Run:
         begun, note = self._patiently(lambda: self._progress.read(places))
         if held == 0:
             return whole
-        if not note.startswith(_note(held)):  # any characters can follow the end of the text (`TopicAdmin.committed`)
+        check_note(note, f"the progress of projection {self._target.name}")
+        if not note.startswith(f"records={held}{END}"):
             raise ConfigError(
                 f"projection {self._target.name} already contains records from the service or from an incomplete "
                 f"run, and older events would be written after them. {_AGAIN}"
@@ -292,4 +294,4 @@ def _beginning(names: Iterable[str], prefix: str) -> list[str]:
 
 
 def _note(records: int) -> str:
-    return f"records={records};"
+    return noted(f"records={records}")

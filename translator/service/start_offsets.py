@@ -17,12 +17,12 @@ import msgspec
 import structlog
 from msgspec import Struct
 
-from cdc_core.state_format import FORMAT, check_format
 from translator.codecs.record import Record
 from translator.config.setting_types import Start
 from translator.config.settings import Settings
 from translator.errors import FatalError, RetryableError
 from translator.kafka.admin import Committed, TopicAdmin, TopicFacts
+from translator.kafka.offset_note import END, check_note, noted
 from translator.kafka.retry import retry_until
 from translator.service.bounded_log import BoundedLog
 from translator.service.metrics import Metrics
@@ -34,10 +34,6 @@ GAP_PREFIX = "!gap/"
 """Key prefix for accepted gaps in the metadata topic. No source name begins with it."""
 
 _NOTE = "topic="
-# librdkafka returns an offset's metadata without a terminator, so the metadata itself contains one. Earlier versions
-# used a zero byte. The terminator is a different byte, because librdkafka, which commits in transactions, cannot write
-# a zero byte.
-_NOTE_END, _FORMAT = ";", "format="
 _PATIENCE = 20.0
 # Interval at which brokers look for expired transactions (transaction.abort.timed.out.…interval.ms: 10 s).
 _ABORTED_AFTER = 15.0
@@ -142,7 +138,7 @@ class StartOffsets:
         """Return the metadata to commit with an offset: the incarnation of the topic to which the offset belongs, and
         the format.
         """
-        return f"{_NOTE}{self._known[topic].facts.id}{_NOTE_END}{_FORMAT}{FORMAT}{_NOTE_END}"
+        return noted(f"{_NOTE}{self._known[topic].facts.id}")
 
     async def find(self, partitions: Iterable[Partition]) -> FoundOffsets:
         """Return the start positions for newly assigned partitions.
@@ -220,10 +216,8 @@ class StartOffsets:
             if committed is None:
                 continue
             topic_id, offset = self._known[topic].facts.id, committed.offset
-            note, _, rest = committed.note.partition(_NOTE_END)
-            if rest.startswith(_FORMAT):
-                stored, _, _ = rest.removeprefix(_FORMAT).partition(_NOTE_END)
-                check_format(stored, f"group {self._group}, topic {topic}, partition {partition}")
+            check_note(committed.note, f"the offset of group {self._group} in topic {topic}, partition {partition}")
+            note, _, _ = committed.note.partition(END)
             missing = None
             if note.startswith(_NOTE) and note != f"{_NOTE}{topic_id}":
                 cause = f"the topic was deleted and recreated ({note}, now {topic_id})"

@@ -24,6 +24,6 @@ class StateReader(TopicReader):
         record: Any
         for record in super().poll(seconds):
             headers = {name: (value or b"").decode("utf-8", "replace") for name, value in record.headers() or ()}
-            where = f"topic {record.topic()}, offset {record.offset()}"
+            where = f"the record in topic {record.topic()}, offset {record.offset()},"
             check_format(headers.get(FORMAT_HEADER), where, headers.get(RELEASE_HEADER))
             yield record

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from cdc_core.state_format import FORMAT, check_format
 from translator.codecs.record import Headers, Record, record_size
-from translator.errors import ErrorCode
+from translator.errors import ErrorCode, quote
 from translator.message import Message
 
 _FIRST = "cdc-error-code"
@@ -107,11 +107,10 @@ def read_dead_letter(
     if begin is None:
         return None
     ours = {name: (value or b"").decode("utf-8", "replace") for name, value in headers[begin:]}
-    check_format(ours.get(_FORMAT), "a dead letter", ours.get(_VERSION))
     try:
         partition, offset, timestamp = (int(ours[name]) for name in _NUMBERED)
         size = ours.get(_SIZE)
-        return Letter(
+        letter = Letter(
             message=Message(
                 ours["cdc-origin-topic"],
                 partition,
@@ -132,3 +131,6 @@ def read_dead_letter(
         )
     except (KeyError, ValueError):
         return None
+    place = f"topic {quote(letter.message.topic, 249)}, partition {partition}, offset {offset}"
+    check_format(ours.get(_FORMAT), f"the dead letter of {place}", letter.version)
+    return letter

@@ -16,7 +16,7 @@ import pyarrow.dataset as ds
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import TableNotFoundError
 
-from cdc_core.state_format import check_format
+from cdc_core.state_format import FORMAT, check_format
 from cdc_core.table_id import TableId
 from spark_sink.errors import Reason
 from spark_sink.events import parking
@@ -56,6 +56,13 @@ class ControlTable:
             **format_properties(),
         }
         create(self.path, self._schema, properties)
+        self._stamp()
+
+    def _stamp(self) -> None:
+        """Set the format of a table from an earlier release, so that the earlier release does not start any more."""
+        table = self._open()
+        if table.metadata().configuration.get(FORMAT_PROPERTY) != str(FORMAT):
+            keep_properties(table, format_properties())
 
     def _open(self, version: int | None = None) -> DeltaTable:
         return _open(self.path, self.name, version)
@@ -148,7 +155,7 @@ def _open(path: str, name: str, version: int | None = None) -> DeltaTable:
     """
     table = DeltaTable(path, version=version)
     properties = table.metadata().configuration
-    check_format(properties.get(FORMAT_PROPERTY), f"table {name}", properties.get(RELEASE_PROPERTY))
+    check_format(properties.get(FORMAT_PROPERTY), f"the table {name}", properties.get(RELEASE_PROPERTY))
     return table
 
 
