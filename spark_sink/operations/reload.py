@@ -106,7 +106,7 @@ class Reload:
     def _end(self, target: str) -> RequestAnswer:
         turn, parked = self._control.parked.reload(target), self._control.parked
         if turn is None:
-            return RequestAnswer("it is not being reloaded")
+            return self._resume_ended(target)
         done = self._swapped(target, turn)
         if done is not None:
             return self._finish(target, done)
@@ -128,19 +128,23 @@ class Reload:
         return self._finish(target, through, f"{self._events[target]} events applied, {missing} missing rows deleted")
 
     def _cancel(self, target: str) -> RequestAnswer:
-        turn, cause = self._control.parked.reload(target), self._control.held().get(target)
-        if turn is None and (cause is None or cause.reason != Reason.RELOAD):
-            return RequestAnswer("it is not being reloaded")
-        if turn is not None:
-            if self._swapped(target, turn) is not None:
-                raise FatalError(
-                    f"its new rows are already in place; run `spark-sink reload {shlex.quote(target)} end`"
-                )
-            self._shadows.drop(target)
-            self._control.parked.end_reload(target, turn)
-            self._changed()
-            log.info("reload cancelled", table=target)
+        turn = self._control.parked.reload(target)
+        if turn is None:
+            return self._resume_ended(target)
+        if self._swapped(target, turn) is not None:
+            raise FatalError(f"its new rows are already in place; run `spark-sink reload {shlex.quote(target)} end`")
+        self._shadows.drop(target)
+        self._control.parked.end_reload(target, turn)
+        self._changed()
+        log.info("reload cancelled", table=target)
         return self._resume(target, "cancelled")
+
+    def _resume_ended(self, target: str) -> RequestAnswer:
+        """Apply the events that an interrupted or failed `end` or `cancel` has left waiting."""
+        cause = self._control.held().get(target)
+        if cause is None or cause.reason != Reason.RELOAD_ENDED:
+            return RequestAnswer("it is not being reloaded")
+        return self._resume(target, "its reload had already ended")
 
     def _resume(self, target: str, result: str) -> RequestAnswer:
         """Apply the events that still wait to the table itself."""

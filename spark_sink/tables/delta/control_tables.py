@@ -31,6 +31,11 @@ from spark_sink.tables.table_properties import FORMAT_PROPERTY, RELEASE_PROPERTY
 # The operation of an event from a load.
 _LOADED = "r"
 
+_RELOAD_ENDED = {
+    "reason": Reason.RELOAD_ENDED.value,
+    "detail": "its reload ended or was cancelled, but events that waited for it have not been applied",
+}
+
 # A reader that opens a table reads all commits since the last checkpoint in the table's log, and every batch opens
 # these tables several times.
 CHECKPOINT_EVERY = "20"
@@ -191,15 +196,24 @@ class ParkedTables(ControlTable):
         return f"{self.pipeline}/parked:{self._open().metadata().id}"
 
     def held(self, version: int | None = None) -> dict[str, Cause]:
-        """Return the parked tables by name, with the cause from the first turn, now or at a version of this table."""
+        """Return the parked tables by name, with the cause from the first turn, now or at a version of this table.
+
+        Events that waited for a reload wait longer than the reload if they could not be applied after it.
+        """
         columns = ["target", "turn", "reason", "detail", "parked_at", "kafka_offset", *TableId._fields]
         rows = self.read(columns, version)
         each = rows.group_by(["target", "turn", "reason", "detail"])
-        counted = each.aggregate([("parked_at", "min"), ("kafka_offset", "count")]).sort_by("turn").to_pylist()
+        found = each.aggregate([("parked_at", "min"), ("parked_at", "count"), ("kafka_offset", "count")])
+        counted = found.sort_by("turn").to_pylist()
         events: dict[str, int] = {}
         for row in counted:
             events[row["target"]] = events.get(row["target"], 0) + row["kafka_offset_count"]
+        begins = (row for row in counted if row["kafka_offset_count"] < row["parked_at_count"])
+        reloading = {row["target"] for row in begins if row["reason"] == Reason.RELOAD}
         first = {row["target"]: row for row in reversed(counted)}
+        for name, row in first.items():
+            if row["reason"] == Reason.RELOAD and name not in reloading:
+                row |= _RELOAD_ENDED
         sources = self._sources(rows)
         return {
             name: Cause(

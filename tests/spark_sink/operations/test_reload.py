@@ -272,6 +272,54 @@ def test_a_load_that_does_not_fit(merging_lake: MergingLake) -> None:
     assert NEW == _shown(lake)
 
 
+def _failed_after_the_reload(lake: MergingLake, step: str, monkeypatch: pytest.MonkeyPatch) -> Request:
+    """Make `cancel` fail, or `end` after it was killed between the new rows and the manifest."""
+    if step == "end":
+        lake.control.requests.ask("reload", ORDERS, step)
+        assert _killed(monkeypatch, (BatchTable, "write", False), lake.requests(100).run)
+        lake.announce(_LAST)
+        lake.applier = lake.new_applier("checkpoint-1")
+        _apply(lake, 5, [change("u", {"id": 5}, {"name": "after", "less": 1}, pos=50, schema=_LAST)])
+    lake.use(replace(lake.rules, policies={**lake.rules.policies, ShapeChange.ADD: Policy.FAIL}))
+    if step == "cancel":
+        return _reload(lake, step)
+    while lake.requests(100).run():
+        pass
+    return lake.control.requests.requests()[-1]
+
+
+_LAST = schema_of({"id": "int64", "name": "string", "more": "int32", "less": "int32"})
+
+
+@pytest.mark.parametrize("step", ["cancel", "end"])
+def test_events_that_still_wait_after_the_reload(
+    merging_lake: MergingLake, tmp_path: Path, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The table counts as parked, so an operator notices it, and every command continues with its events."""
+    lake = merging_lake
+    _lake(lake)
+    rules, run = lake.rules, CommandLine(lake, tmp_path)
+    _done(_reload(lake, "begin"))
+    for number, events in enumerate(LOAD):
+        _apply(lake, 2 + number, events)
+    failed = _failed_after_the_reload(lake, step, monkeypatch)
+    assert (State.FAILED, True) == (failed.state, "is not in the table" in (failed.error or "")), failed
+    for again in ("end", "cancel"):
+        found = _reload(lake, again)
+        assert (State.FAILED, failed.error) == (found.state, found.error)
+    _apply(lake, 6, [_item(3, 60)])
+    sample = lake.metrics.registry.get_sample_value
+    assert (1, 0) == (sample("cdc_sink_parked_tables"), sample("cdc_sink_reloading_tables"))
+    shown = str(run("status", "-c", "sink.yaml").output)
+    assert "events waiting: RELOAD_ENDED: its reload ended or was cancelled" in shown
+    assert "once the cause is fixed, run: spark-sink resume shop_sales.orders" in shown
+    assert "it is parked (RELOAD_ENDED); run `spark-sink resume" in (_reload(lake, "begin").error or "")
+    lake.use(rules)
+    _done(execute(lake, "resume", ORDERS, None))
+    assert _shown(lake) == ({**OLD, **NEW} if step == "cancel" else {**NEW, 5: "after"})
+    assert ([], []) == (lake.parked(), _files(lake))
+
+
 def test_on_spark(spark_lake: SparkLake) -> None:
     """The waiting events are decoded and applied in Spark's workers, in several slices."""
     lake = spark_lake
