@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Iterator, Sequence
 
 from spark_sink.schema.evolution import Create, Step
@@ -20,11 +21,13 @@ def forbidden_tables(
     known = {name.lower(): name for name in existing}
     new = sorted(table for table, step in steps if isinstance(step, Create) and table.lower() not in known)
     nested = _nested(new, known) if new else {}
+    if parks:
+        accept = "the table is new (tables.new); to accept it, run spark-sink resume"
+        return {**{table: f"{accept} {shlex.quote(table)}" for table in new}, **nested}
     room = max(0, allowed - len(known))
     left = [table for table in new if table not in nested][room:]
     full = f"the sink has reached its limit of {allowed} tables; raise tables.max_tables and restart the sink"
-    waiting = {table: f"the table is new (tables.new); to accept it, run spark-sink resume {table}" for table in new}
-    return {**(waiting if parks else {}), **nested, **dict.fromkeys(left, full)}
+    return {**nested, **dict.fromkeys(left, full)}
 
 
 def _nested(new: Sequence[str], existing: dict[str, str]) -> dict[str, str]:

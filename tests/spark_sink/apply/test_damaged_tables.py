@@ -201,6 +201,21 @@ def test_a_new_table_waits_for_the_operator(each_lake: Lake) -> None:
     assert Done() == _apply(each_lake, 3)[ITEMS]
 
 
+def test_the_limit_of_tables_counts_only_tables_that_exist(lake: Lake) -> None:
+    """Of tables that wait for an operator, none exists yet. The command is ready for a shell."""
+    other = "shop_sales.other~20~table"
+    lake.use(TableRules(parks_new=True, max_tables=1))
+    schemas = [schema_of({"id": "int64", "name": "string"}, table=name) for name in ("orders", "other table")]
+    for schema in schemas:
+        lake.announce(schema)
+    lake.apply(0, [change("c", {"id": 1}, {"name": "a"}, pos=1, table=one.table, schema=one) for one in schemas])
+    details = {name: cause.detail for name, cause in lake.control.parked.held().items()}
+    accept = "the table is new (tables.new); to accept it, run spark-sink resume"
+    assert {ORDERS: f"{accept} {ORDERS}", other: f"{accept} '{other}'"} == details
+    assert lake.command("resume", ORDERS).error is None
+    assert "its limit of 1 tables" in (lake.command("resume", other).error or "")
+
+
 def test_a_delete_with_a_former_key(lake: Lake) -> None:
     """Only an update can change a key. The event goes to quarantine, and the rows that it names are incomplete."""
     lake.announce(SCHEMA)
