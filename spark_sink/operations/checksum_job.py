@@ -8,14 +8,11 @@ import msgspec
 
 from cdc_core.table_id import TableId
 from spark_sink.config.source_database import DatabaseType
-from spark_sink.operations.checksum_runs import TABLE, TOTAL, WEIGHT_DIGITS, ChecksumColumns
+from spark_sink.operations.checksum_runs import LEAST_DIGITS, TABLE, TOTAL, WEIGHT_DIGITS, ChecksumColumns
 from spark_sink.operations.digest_sql import DigestSql
 from spark_sink.operations.row_digests import ComparedColumns
 from spark_sink.operations.verify_source import range_digits
 from spark_sink.schema.evolution import TableColumn, TableShape
-
-# With few ranges, a tool that spreads rows by their key might not send one to each partition.
-_LEAST_DIGITS = 2
 
 _COLUMNS = "run, table_name, key_range, computed_at, row_count, digest, weighted, sent_columns"
 
@@ -74,7 +71,7 @@ def job(type: DatabaseType, table: TableId, columns: ComparedColumns, rows: int)
         name=literal(table.table),
         total=literal(TOTAL),
         sent_columns=literal(msgspec.json.encode(ChecksumColumns.of(columns)).decode()),
-        digits=max(_LEAST_DIGITS, range_digits(rows)),
+        digits=max(LEAST_DIGITS, range_digits(rows)),
         weight=WEIGHT_DIGITS,
         bits=4 * WEIGHT_DIGITS,
         key_hash=sql.key_hash(columns),

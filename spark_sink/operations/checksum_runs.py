@@ -24,6 +24,11 @@ TOTAL = "all"
 WEIGHT_DIGITS = 8
 """Hexadecimal digits of the key's hash that are the row's weight."""
 
+LEAST_DIGITS = 2
+"""The minimum number of digits that identify a range. With few ranges, a tool that spreads rows by their key might not
+send one to each partition.
+"""
+
 
 class Checksum(NamedTuple):
     """The checksum of a number of rows.

@@ -21,7 +21,7 @@ from cdc_core.reader import Change
 from cdc_core.reader.kept_row import KeptRow
 from cdc_core.statement_notes import statement_notes
 from spark_sink.model.event import Key
-from spark_sink.operations.checksum_runs import WEIGHT_DIGITS, Checksum, ChecksumRun, summed
+from spark_sink.operations.checksum_runs import LEAST_DIGITS, WEIGHT_DIGITS, Checksum, ChecksumRun, summed
 from spark_sink.operations.row_digests import (
     ComparedColumns,
     Digest,
@@ -122,7 +122,7 @@ class RunComparison:
         result = Verified(compared=self._run.total.rows)
         result.rejected, result.statements = self._expected.rejected, self._expected.statements
         at_run = self._rows_at_run()
-        digits = len(next(iter(self._run.ranges), ""))
+        digits = max(map(len, self._run.ranges), default=LEAST_DIGITS)
         ranges: dict[str, Digests] = defaultdict(dict)
         for texts, digest in at_run.rows.items():
             ranges[key_hash(texts)[:digits]][texts] = digest

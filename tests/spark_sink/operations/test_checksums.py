@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -211,6 +212,17 @@ def test_several_rows_of_a_range(lake: Lake) -> None:
     DeltaTable(lake.path()).delete(f"id IN ({keys[0]}, {keys[1]})")
     found = compared(lake, "orders", [*made.events, *checksums])
     assert found == Verified(compared=len(made.rows), ranges=[(begin,)])
+
+
+def test_an_empty_source(lake: Lake) -> None:
+    """The ranges have names, although the run has none."""
+    made, _ = _made(lake, 7, "orders", SCOPES[:1])
+    checksums = checksum_events(checksum_rows({}, _columns(), "orders", 1), SCOPES[:1], made.next_pos)
+    _applied(lake, 0, made, made.events)
+    found = compared(lake, "orders", [*made.events, *checksums])
+    begins = Counter(key_hash((str(key),))[:2] for key in made.rows)
+    assert {(begin,) for begin, count in begins.items() if count > 1} == set(found.ranges)
+    assert len(found.extra) == sum(count == 1 for count in begins.values())
 
 
 def test_columns_that_the_table_no_longer_has(lake: Lake) -> None:
