@@ -214,6 +214,28 @@ def test_several_rows_of_a_range(lake: Lake) -> None:
     assert found == Verified(compared=len(made.rows), ranges=[(begin,)])
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_swept_rows_that_the_source_has_again(lake: Lake, count: int) -> None:
+    """The topic shows neither that a command deleted the rows, nor that the source lacked them at the run."""
+    made, _ = _made(lake, 7, "orders", SCOPES[:1])
+    ranges: dict[str, list[int]] = {}
+    for key in made.rows:
+        ranges.setdefault(key_hash((str(key),))[:2], []).append(key)
+    swept = max(ranges.values(), key=len)[:count]
+    left = {key: row for key, row in made.rows.items() if key not in swept}
+    checksums = checksum_events(checksum_rows(left, _columns(), "orders", 1), SCOPES[:1], made.next_pos)
+    _applied(lake, 0, made, made.events)
+    DeltaTable(lake.path()).delete(f"id IN ({', '.join(map(str, swept))})")
+    delivered = [*made.events, *checksums]
+    assert compared(lake, "orders", delivered) == Verified(compared=len(left))
+    again = [
+        change("c", {"id": key}, {"a": "x"}, pos=made.next_pos + 10 + n, schema=made.schema, scope=SCOPES[0])
+        for n, key in enumerate(swept)
+    ]
+    _applied(lake, 1, made, again)
+    assert compared(lake, "orders", [*delivered, *again]) == Verified(compared=len(left), inconclusive=count)
+
+
 def test_an_empty_source(lake: Lake) -> None:
     """The ranges have names, although the run has none."""
     made, _ = _made(lake, 7, "orders", SCOPES[:1])
