@@ -126,11 +126,13 @@ def newest_run(changes: Iterable[Change], table: str) -> ChecksumRun | None:
             can repeat rows later.
 
     Raises:
-        FatalError: the table with the checksums was not created by the job.
+        FatalError: the table with the checksums was not created by the job, and is still like that: in some scope, no
+            valid row is newer than one with other columns.
     """
     runs: dict[str, dict[str, _Row]] = defaultdict(dict)
     places: dict[str, dict[str, str]] = defaultdict(dict)
     sent: dict[str, ChecksumColumns] = {}
+    invalid: dict[str, str] = {}
     for change in changes:
         # A snapshot row arrives later than the change that it contains.
         if change.op != "c" or change.after is None or change.after.get("table_name") != table:
@@ -139,15 +141,18 @@ def newest_run(changes: Iterable[Change], table: str) -> ChecksumRun | None:
             row = msgspec.convert(change.after, _Row, strict=False)
             columns = None if row.sent_columns is None else msgspec.json.decode(row.sent_columns, type=ChecksumColumns)
         except msgspec.DecodeError:
-            raise FatalError(
-                f"{change.event.id}: a row of {TABLE} has other columns than the table that `spark-sink checksums "
-                "--create` creates"
-            ) from None
+            invalid[change.event.pos_scope] = change.event.id
+            continue
+        invalid.pop(change.event.pos_scope, None)
         if columns is not None:
             sent.setdefault(row.run, columns)
         runs[row.run].setdefault(row.key_range, row)
         scope, pos = change.event.pos_scope, change.event.pos
         places[row.run][scope] = min(pos, places[row.run].get(scope, pos))
+    for id in invalid.values():
+        raise FatalError(
+            f"{id}: a row of {TABLE} has other columns than the table that `spark-sink checksums --create` creates"
+        )
     found = [_run(rows, sent.get(run), places[run]) for run, rows in runs.items()]
     return max(found, key=lambda one: one.at, default=None)
 

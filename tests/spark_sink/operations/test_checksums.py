@@ -278,3 +278,5 @@ def test_a_table_that_the_job_did_not_create(lake: Lake, sent: str, other: str) 
     altered = [msgspec.structs.replace(one, after=(one.after or "").replace(sent, other)) for one in checksums]
     with pytest.raises(FatalError, match="has other columns than the table that `spark-sink checksums --create`"):
         compared(lake, "orders", [*made.events, *altered])
+    # The table has been created correctly since.
+    assert compared(lake, "orders", [*made.events, *altered, *checksums]) == Verified(compared=len(made.rows))
