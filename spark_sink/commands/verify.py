@@ -131,8 +131,7 @@ def _against_topic(loaded: settings.Settings, tables: FormatTables, table: str, 
     from spark_sink.operations.verify import ExpectedRows, after_batch, compare
 
     control = ControlTables(loaded.tables.warehouse, loaded.pipeline, "", loaded.input.topic)
-    apps = (f"{loaded.pipeline}/{cut['checkpoint']}", control.parked.app)
-    mirror = after_batch(tables, table, cut["tables"][table], apps)
+    mirror = after_batch(tables, table, cut["tables"][table], control.apps(cut["checkpoint"]))
     if mirror is None:
         raise ConfigError(f"{table} is not a mirror (tables.modes); only the rows of a mirror can be compared")
     from spark_sink.events.shared_tables import SEVERAL

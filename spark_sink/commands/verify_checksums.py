@@ -89,8 +89,7 @@ def _compared(loaded: Settings, tables: FormatTables, table: str, cut: Cut) -> A
 
 
 def _mirror(loaded: Settings, tables: FormatTables, table: str, cut: Cut, control: ControlTables) -> MirrorTable:
-    apps = (f"{loaded.pipeline}/{cut['checkpoint']}", control.parked.app)
-    mirror = after_batch(tables, table, cut["tables"][table], apps)
+    mirror = after_batch(tables, table, cut["tables"][table], control.apps(cut["checkpoint"]))
     if mirror is None:
         raise ConfigError(f"{table} is not a mirror (tables.modes); only the rows of a mirror can be compared")
     if mirror.shape.table.source == SEVERAL:

@@ -234,6 +234,10 @@ class ControlTables:
         """Return the erased keys of each table."""
         return self.erased.keys(self.batches.topic)
 
+    def apps(self, checkpoint: str) -> tuple[str, ...]:
+        """Return the apps of all commits that apply events: a checkpoint's batches, replays and reloads."""
+        return (f"{self.parked.pipeline}/{checkpoint}", self.parked.app, self.parked.reload_app)
+
     def create(self) -> None:
         """Create the missing tables."""
         own = (self.parked, self.requests, self.batches, self.maintenance, self.erased, self.verified)

@@ -18,6 +18,7 @@ import structlog
 from spark_sink.apply.ddl_passes import DriverWork
 from spark_sink.apply.driver import Applier
 from spark_sink.apply.existing_tables import check_state, copy_refusal
+from spark_sink.apply.table_commits import commit_app
 from spark_sink.control_tables.batches import ControlTables
 from spark_sink.control_tables.requests import RequestAnswer
 from spark_sink.errors import FatalError, Reason, unknown
@@ -28,7 +29,6 @@ from spark_sink.operations.sweep import sweep_unchanged
 from spark_sink.schema.table_naming import shadow_of
 from spark_sink.table_report import Done, NeedsSpark, TableCounters, TableReport
 from spark_sink.tables.changes import Marker
-from spark_sink.tables.delta.control_tables import ParkedTables
 from spark_sink.tables.protocols import ChangelogTable, HistoryTable, MirrorTable, Tables
 
 log = structlog.get_logger()
@@ -104,7 +104,7 @@ class Reload:
         return RequestAnswer("begun; its rows stay unchanged until the reload ends")
 
     def _end(self, target: str) -> RequestAnswer:
-        turn, parked = self._control.parked.reload(target), self._control.parked
+        turn = self._control.parked.reload(target)
         if turn is None:
             return self._resume_ended(target)
         done = self._swapped(target, turn)
@@ -119,7 +119,7 @@ class Reload:
                 return RequestAnswer(f"{self._events[target]} events applied aside", ended=False)
             missing = self._sweep(target)
             through = self._through[target]
-            self._shadows.swap(target, Marker(_app(parked), through))
+            self._shadows.swap(target, Marker(self._app(target, self._opened(target)), through))
         except Exception:
             self._forget(target)
             self._shadows.drop(target)
@@ -210,7 +210,7 @@ class Reload:
     def _swapped(self, target: str, turn: int) -> int | None:
         """Return the last turn whose events the table has, if the new rows are in place."""
         table = self._tables.open(target)
-        done = None if table is None else table.applied(_app(self._control.parked))
+        done = None if table is None else table.applied(self._app(target, table))
         return done if done is not None and done > turn else None
 
     def _finish(self, target: str, through: int, result: str = "the new rows are in place") -> RequestAnswer:
@@ -230,6 +230,9 @@ class Reload:
     def _as_it_is(self, target: str) -> Sequence[TableReport]:
         return [TableReport(target, target, 0, Done(), TableCounters(), version=self._opened(target).version)]
 
+    def _app(self, target: str, table: MirrorTable | ChangelogTable | HistoryTable) -> str:
+        return commit_app(self._control.parked.reload_app, target, table.shape)
+
     def _opened(self, name: str) -> MirrorTable | HistoryTable:
         table = self._tables.open(name)
         if table is None:
@@ -237,8 +240,3 @@ class Reload:
         if isinstance(table, ChangelogTable):
             raise FatalError("it is a changelog, which keeps every event, so a load cannot replace its rows")
         return table
-
-
-def _app(parked: ParkedTables) -> str:
-    """Return the app of the marker whose version is the last turn that a reload has applied."""
-    return f"cdc.reload/{parked.app}"

@@ -99,7 +99,7 @@ def after_batch(tables: FormatTables, name: str, version: int, apps: Iterable[st
     Args:
         version: the table's version after the batch. If no later batch has written the table, later changes by other
             programs are included.
-        apps: pipeline and checkpoint, which mark the commits of batches, and the app that marks those of a resume.
+        apps: the apps of all commits that apply events; see `ControlTables.apps`.
     """
     then, now = tables.at(name, version), tables.open(name)
     if then is None or not isinstance(now, MirrorTable) or then.shape.built != now.shape.built:

@@ -195,6 +195,11 @@ class ParkedTables(ControlTable):
         """
         return f"{self.pipeline}/parked:{self._open().metadata().id}"
 
+    @property
+    def reload_app(self) -> str:
+        """Return the app for commits that end a reload. Their version is the last turn that the reload has applied."""
+        return f"{self.pipeline}/reload:{self._open().metadata().id}"
+
     def held(self, version: int | None = None) -> dict[str, Cause]:
         """Return the parked tables by name, with the cause from the first turn, now or at a version of this table.
 

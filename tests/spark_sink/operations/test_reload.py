@@ -17,6 +17,7 @@ from cdc_core.envelope import ChangeEvent
 from spark_sink.config.table_rules import TableRules
 from spark_sink.control_tables.batches import BatchTable
 from spark_sink.control_tables.requests import Request, State
+from spark_sink.operations.verify import after_batch
 from spark_sink.schema.engine_choice import Engine, EngineRules
 from spark_sink.schema.evolution import Policy, ShapeChange
 from spark_sink.schema.layout import FileLayout
@@ -170,6 +171,20 @@ def test_cancelled(merging_lake: MergingLake, tmp_path: Path, case: tuple[Format
     assert {**OLD, **NEW} == _shown(lake)
     assert [] == lake.parked()
     assert "it is not being reloaded" == _done(_reload(lake, "cancel")) == _done(_reload(lake, "end"))
+
+
+def test_a_comparison_while_a_reload_ends(each_format: MergingLake) -> None:
+    """A comparison with the topic needs the rows that match the offsets of its batch."""
+    lake = each_format
+    _lake(lake, (lake.tables.format(ORDERS), {}, Mode.MIRROR))
+    _done(_reload(lake, "begin"))
+    for number, events in enumerate(LOAD):
+        _apply(lake, 2 + number, events)
+    version, apps = lake.version(), lake.control.apps("checkpoint-1")
+    _done(_reload(lake, "end"))
+    compared = after_batch(lake.tables, ORDERS, version, apps)
+    assert compared is not None
+    assert {(key,) for key in OLD} == set(compared.live_keys())
 
 
 def test_deletes_that_are_soft(each_format: MergingLake) -> None:

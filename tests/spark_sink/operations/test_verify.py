@@ -264,11 +264,11 @@ def test_an_earlier_batch(lake_of: type[Lake], tmp_path: Path) -> None:
     first = lake.version()
     lake.apply(1, [change("u", {"id": 1}, {"a": "y"}, pos=2, schema=schema)])
     for version, value in ((first, "x"), (lake.version(), "y")):
-        table = after_batch(lake.tables, "shop_sales.orders", version, ["test/checkpoint-1"])
+        table = after_batch(lake.tables, "shop_sales.orders", version, lake.control.apps("checkpoint-1"))
         assert table is not None
         assert {(1,): {"id": 1, "a": value}} == table.rows({(1,)})
     with pytest.raises(FatalError, match=r"of shop_sales\.orders (cannot be read|no longer exists)"):
-        after_batch(lake.tables, "shop_sales.orders", 77, ["test/checkpoint-1"])
+        after_batch(lake.tables, "shop_sales.orders", 77, lake.control.apps("checkpoint-1"))
 
 
 @pytest.mark.parametrize("lake_of", [Lake, LocalIcebergLake])
@@ -281,7 +281,7 @@ def test_a_resume_after_the_newest_batch(lake_of: type[Lake], tmp_path: Path) ->
     lake.apply(1, [change("u", {"id": 1}, {"a": "y"}, pos=2, schema=schema)])
     parked = lake.version()
     lake.command("resume")
-    table = after_batch(lake.tables, "shop_sales.orders", parked, ["test/checkpoint-1", lake.control.parked.app])
+    table = after_batch(lake.tables, "shop_sales.orders", parked, lake.control.apps("checkpoint-1"))
     assert table is not None
     assert {(1,): {"id": 1, "a": "x"}} == table.rows({(1,)})
 
