@@ -19,7 +19,7 @@ from translator.conformance.score import Failed, NotApplicable
 from translator.conformance.trial import Subject, Trial, with_value
 from translator.dialects import MaskedValues, check_maskable
 from translator.errors import ConfigError, ErrorCode, Unmaskable
-from translator.message import Message
+from translator.message import Learned, Message
 from translator.operations.masked_copy import RecordMasker
 from translator.translation.dead_letter import DeadLetter
 
@@ -34,7 +34,9 @@ _CANARIES = ("Canary of a row", 7310465521)
 
 
 def golden_cases(subject: Subject) -> None:
-    """Every message becomes what its case expects."""
+    """Every message becomes what its case expects, and the dialect can learn from its own metadata messages."""
+    refused: str | None = None
+    learns = False
     for case in subject.cases:
         if case.expected is None:
             raise Failed(
@@ -43,12 +45,21 @@ def golden_cases(subject: Subject) -> None:
             )
         trial = Trial(subject.plugin, case)
         for number, (message, expected) in enumerate(zip(case.messages, case.expected, strict=True), 1):
-            found = result_of(trial.translate(message))
+            translation = trial.translate(message)
+            if isinstance(translation.read, Learned):
+                learns |= translation.outcome is translation.read
+                refused = refused or f"case {case.name}, message {number}"
+            found = result_of(translation)
             if found != expected:
                 raise Failed(
                     f"case {case.name}, message {number}: {_difference(expected, found)}",
                     "Correct the plug-in. If the new result is right, delete `expected` and use --write",
                 )
+    if refused is not None and not learns:
+        raise Failed(
+            f"{refused}: `decode` returns Learned, but `learn` rejects this and every other document",
+            "Parse the documents of metadata messages in `learn`, or return Skip",
+        )
 
 
 def _difference(expected: object, found: object) -> str:

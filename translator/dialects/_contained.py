@@ -43,7 +43,7 @@ class Contained:
         self._reasons: set[str] = set()
         self._mask = plugin.masked_value
         self.overdue = False
-        """True once a call to `decode` took too long."""
+        """True once a call to `decode` or `learn` took too long."""
         # The optional protocols are checked with isinstance, which looks for attributes.
         if isinstance(dialect, Naming):
             self.tables: Callable[[Message], Sequence[TableName]] = lambda message: call(
@@ -65,15 +65,18 @@ class Contained:
         return None if mask is None else lambda value, masked: _masked(lambda: _bytes(mask(value, masked)))
 
     def decode(self, message: Message) -> Outcome:
-        try:
-            return call(self._decoded, message)
-        except OverdueCall:
-            self.overdue = True
-            raise
+        return self._timed(self._decoded, message)
 
     def learn(self, key: str, document: bytes) -> object:
         """Parse metadata, even if another dialect wrote it for this source."""
-        return call(self._dialect.learn, key, document)
+        return self._timed(self._dialect.learn, key, document)
+
+    def _timed(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return call(function, *args, **kwargs)
+        except OverdueCall:
+            self.overdue = True
+            raise
 
     def _decoded(self, message: Message) -> Outcome:
         outcome = self._copies.outcome(self._dialect.decode(message))

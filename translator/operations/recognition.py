@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -10,12 +11,12 @@ from msgspec import Struct
 from cdc_core.table_id import joined_name
 from translator import dialects
 from translator.dialects import DialectPlugin
-from translator.errors import ErrorCode
+from translator.errors import ErrorCode, MessageError
 from translator.message import Learned, Limits, Message, Needs, RowChange, Setup, Skip, TableName
 from translator.proposals import Certainty, Proposal, ReadMessage, Recognizer
 from translator.translation.dead_letter import DeadLetter
 from translator.translation.metadata_catalog import MetadataCatalog
-from translator.translation.translate import Translator
+from translator.translation.translate import Result, Translator
 
 # Every dialect accepts a message without a value or with an empty one.
 _NOBODYS = frozenset({"tombstone", "empty", "null"})
@@ -144,10 +145,11 @@ class _Trial:
 
 
 def teach(translator: Translator, catalog: MetadataCatalog, messages: Iterable[Message]) -> None:
-    """Let a translator's source learn from all metadata messages in any topic."""
+    """Let a translator's source learn from all metadata messages in any topic. `judge` reports those it rejects."""
     for message in _until_overdue(translator, messages):
         if lesson := translator.lesson(message):
-            catalog.learn(translator.source, lesson.key, lesson.document, translator.dialect)
+            with contextlib.suppress(MessageError):
+                catalog.register(translator, lesson.key, lesson.document)
 
 
 def _until_overdue(translator: Translator, messages: Iterable[Message]) -> Iterator[Message]:
@@ -165,7 +167,7 @@ def judge(translator: Translator, messages: Iterable[Message], options: Mapping[
     refused: Counter[str] = Counter()
     reasons: dict[str, str] = {}
     for message in _until_overdue(translator, messages):
-        match translator.translate(message):
+        match _translated(translator, message):
             case DeadLetter(code=code, reason=reason):
                 refused[code] += 1
                 reasons.setdefault(code, reason)
@@ -191,6 +193,17 @@ def judge(translator: Translator, messages: Iterable[Message], options: Mapping[
         refusals=[RefusedMessages(code, count, reasons[code]) for code, count in refused.most_common()],
         skipped=counts["skipped"],
     )
+
+
+def _translated(translator: Translator, message: Message) -> Result:
+    """Translate a message. If its metadata cannot be read, it is a dead letter, as in the service."""
+    result = translator.translate(message)
+    if isinstance(result, Learned):
+        try:
+            MetadataCatalog().register(translator, result.key, result.document)
+        except MessageError as error:
+            return translator.dead(message, error)
+    return result
 
 
 def _finding(

@@ -160,3 +160,16 @@ def test_rows_of_one_message(plugin: Plugin, call: str, expected: list[str]) -> 
     ]
     card = plugin(*edits, ("_pick(", f"{call}("), case={"messages": [{"value": ROWS}]})
     assert expected == failed(card), str(card)
+
+
+@pytest.mark.parametrize("learns", [True, False])
+def test_metadata_messages(plugin: Plugin, learns: bool) -> None:
+    """A plug-in that returns Learned can learn from at least one of its messages."""
+    raises = 'raise MessageError(ErrorCode.SCHEMA_MISSING, "shop has no metadata messages")'
+    edits = [
+        ("    DialectPlugin,\n", "    DialectPlugin,\n    Learned,\n"),
+        (BODY, f'if "about" in body: return Learned(field(body, "about", str, "$"), message.value)\n        {BODY}'),
+        *([(raises, "return document")] if learns else []),
+    ]
+    card = plugin(*edits, case={"messages": [{"value": {"about": "orders"}}]})
+    assert ([] if learns else ["golden cases"]) == failed(card), str(card)

@@ -82,6 +82,8 @@ PAIRS = '''
                     return Changes([self.row({"id": 1}, schema=TableSchema("other", "x", "y", "z", columns))])
 
         def learn(self, key, document):
+            if document == b"sleep": time.sleep(3600)
+            if document == b"reject": raise MessageError(ErrorCode.SCHEMA_MISSING, "no field y")
             return json.loads(document)
 
     class Liar(MessageError):

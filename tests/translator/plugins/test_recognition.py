@@ -64,3 +64,24 @@ class TestRecognition:
         (finding,) = recognise({"raw": sample}, with_recognizer(lambda text: None))
         assert (None, 2) == (finding.dialect, len(calls))
         assert "pairs: no result within" in finding.why
+
+    def test_metadata_that_is_rejected(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Only this message is a dead letter, and the other dialects are tried."""
+        install(tmp_path, monkeypatch, more=", recognizer=Recognizer(({},), propose)")
+        sample = [message({"do": "learned", "card": text}) for text in ("reject", "damaged", "{}")]
+        (finding,) = recognise({"raw": [*sample, message({"id": 1})]}, with_recognizer(lambda text: None))
+        assert finding.verdict is not None
+        assert ("pairs", 1, 1) == (finding.dialect, finding.verdict.learned, finding.verdict.translated)
+        assert {"SCHEMA_MISSING": 1, "DIALECT_FAILED": 1} == {r.code: r.count for r in finding.verdict.refusals}
+        assert "no field y" in finding.verdict.refusals[0].reason
+
+    def test_learning_that_hangs(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """No further message is tried, because each would take as long."""
+        install(tmp_path, monkeypatch, more=", recognizer=Recognizer(({},), propose)")
+        monkeypatch.setattr(_time_limit, "SECONDS", 1)
+        calls: list[object] = []
+        monkeypatch.setattr(_contained, "call", lambda *args: [calls.append(args), call(*args)][1])
+        sample = [message({"do": "learned", "card": "sleep"})] * 100
+        (finding,) = recognise({"raw": sample}, with_recognizer(lambda text: None))
+        assert (None, 4) == (finding.dialect, len(calls))
+        assert "pairs: no result within" in finding.why
