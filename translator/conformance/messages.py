@@ -7,12 +7,12 @@ import io
 import json
 import logging
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from cdc_core.envelope import ChangeEvent
 from translator.conformance.cases import plain_reason, result_of
 from translator.conformance.fresh_process import digests, digests_elsewhere
-from translator.conformance.json_edits import edited, image_of
+from translator.conformance.json_edits import document_of, edited, image_of, members
 from translator.conformance.mutants import mutants
 from translator.conformance.row_values import each_carrier
 from translator.conformance.score import Failed, NotApplicable
@@ -93,8 +93,8 @@ def masked_copies(subject: Subject) -> None:
         except Unmaskable as error:
             raise Failed(f"{name} has no masked copy: {error}", "Mask the values of rows, and nothing else") from None
         copied = True
-        text = (copy.value or b"") + (copy.key or b"")
-        if any(value.encode() in text for value in _row_texts(events)):
+        written = [*_texts_in(copy.value or b""), *_texts_in(copy.key or b"")]
+        if _contains(written, _row_texts(events)):
             raise Failed(f"the masked copy of {name} contains a value of a row", "Mask all values of rows")
     if not copied:
         raise NotApplicable("no message in the cases becomes events")
@@ -110,6 +110,26 @@ def _row_texts(events: Sequence[ChangeEvent]) -> Iterator[str]:
                 text = value if isinstance(value, str) else json.dumps(value)
                 if len(text) >= _TELLING and masks.text(text) != text and text not in around:
                     yield text
+
+
+def _texts_in(data: bytes) -> Iterator[str]:
+    """Return the text of data, and the names and texts in it if it is JSON, which can contain JSON again."""
+    yield data.decode(errors="replace")
+    document = document_of(data)
+    for path, member in () if document is None else members(document):
+        yield str(path[-1])
+        if isinstance(member, str):
+            yield from _texts_in(member.encode(errors="replace"))
+
+
+def _contains(texts: Sequence[str], values: Iterable[str]) -> bool:
+    """Return whether a value is in one of the texts, as it is or as JSON or Python escapes it."""
+    forms = {
+        form
+        for value in values
+        for form in (value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], repr(value)[1:-1])
+    }
+    return any(form in text for form in forms for text in texts)
 
 
 def hostile_messages(subject: Subject) -> None:
@@ -162,10 +182,9 @@ def silence(subject: Subject) -> None:
 def _check_silent(name: str, trial: Trial, message: Message, secrets: Sequence[str]) -> None:
     with _heard() as heard:
         outcome = trial.translate(message).outcome
-    if isinstance(outcome, DeadLetter) and any(secret in outcome.reason for secret in secrets):
+    if isinstance(outcome, DeadLetter) and _contains([outcome.reason], secrets):
         raise Failed(f"{name}: the reason of the dead letter contains a value of a row", "Name the place instead")
-    said = heard()
-    if any(secret in said for secret in secrets):
+    if _contains([heard()], secrets):
         raise Failed(f"{name}: a log, a warning or the output contains a value of a row", "Log nothing in a dialect")
 
 

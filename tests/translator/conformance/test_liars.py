@@ -173,3 +173,11 @@ def test_metadata_messages(plugin: Plugin, learns: bool) -> None:
     ]
     card = plugin(*edits, case={"messages": [{"value": {"about": "orders"}}]})
     assert ([] if learns else ["golden cases"]) == failed(card), str(card)
+
+
+@pytest.mark.parametrize("item", ['th\u00e9 "vert"', "green\nleaves", '{"name": "th\u00e9 vert"}'])
+def test_a_copy_with_escapes(plugin: Plugin, item: str) -> None:
+    """A value in a copy is found in whatever way the message escapes it."""
+    row = {"op": "insert", "table": "orders", "new": {"id": 7, "item": item}}
+    card = plugin(('return "value" if', 'return "keep" if'), case={"messages": [{"value": row}]})
+    assert ["masked copies"] == failed(card), str(card)
