@@ -29,8 +29,8 @@ def new(into: Path, name: str) -> None:
     """Create a plug-in that already works, as a start for your own.
 
     NAME is the value of `dialect` in the configuration: a lower-case letter, followed by up to 39 lower-case letters,
-    digits and underscores. The folder is named cdc-NAME. It contains a dialect with options, a recognizer and masked
-    copies, golden cases, tests and a page.
+    digits and underscores, but without an underscore at the end. The folder is named cdc-dialect-NAME. It contains a
+    dialect with options, a recognizer and masked copies, golden cases, tests and a page.
     """
     from translator.conformance.new_package import create
 

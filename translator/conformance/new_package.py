@@ -9,20 +9,22 @@ from pathlib import Path
 from translator.dialects import DIALECTS
 from translator.errors import ConfigError, FatalError
 
-_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}", re.ASCII)
+_NAME = re.compile(r"[a-z]([a-z0-9_]{0,38}[a-z0-9])?", re.ASCII)
+"""A dialect's name, without an underscore at the end, because no name of a distribution ends in one."""
 
 _TEMPLATE = Path(__file__).with_name("template")
 
 _FILES: Mapping[str, str] = {
     "pyproject.toml": "pyproject.toml.txt",
     "README.md": "README.md.txt",
-    "cdc_@NAME@.py": "dialect.py.txt",
+    "cdc_dialect_@NAME@.py": "dialect.py.txt",
     "cases/insert.json": "insert.json",
     "cases/key_change.json": "key_change.json",
     "cases/rejected.json": "rejected.json",
     "tests/test_conformance.py": "test_conformance.py.txt",
 }
-"""The files of a plug-in, each with its template. `@NAME@` stands for the name of the dialect."""
+"""The files of a plug-in, each with its template. `@NAME@` stands for the name of the dialect. With the
+prefix, no dialect takes the name of the translator's own distribution (`cdc-translator`) or modules (`cdc_core`)."""
 
 
 def create(name: str, into: Path) -> Path:
@@ -35,11 +37,11 @@ def create(name: str, into: Path) -> Path:
     if not _NAME.fullmatch(name):
         raise ConfigError(
             f"{name!r} cannot be the name of a dialect; expected a lower-case letter, followed by up to 39 lower-case "
-            "letters, digits and underscores"
+            "letters, digits and underscores, without an underscore at the end"
         )
     if name in DIALECTS:
         raise ConfigError(f"dialect {name} is built in, and a plug-in cannot replace it; choose another name")
-    folder = into / f"cdc-{name}"
+    folder = into / f"cdc-dialect-{name}"
     try:
         folder.mkdir(parents=True)
         for file, template in _FILES.items():

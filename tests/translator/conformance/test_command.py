@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -19,11 +20,11 @@ def test_a_new_plugin(tmp_path: Path) -> None:
     """It has the full scorecard, and its own test passes."""
     made = run("dialect", "new", "shop", "--into", str(tmp_path / "new"))
     assert 0 == made.returncode, made.stderr
-    folder = tmp_path / "new" / "cdc-shop"
+    folder = tmp_path / "new" / "cdc-dialect-shop"
     ran = run_process("dialect", "test", str(folder))
     assert 0 == ran.returncode, ran.stdout
     first, *lines = ran.stdout.splitlines()
-    assert "shop (cdc-shop 0.1.0)" == first
+    assert "shop (cdc-dialect-shop 0.1.0)" == first
     assert 9 == len(lines) == sum(line.startswith("passed  ") for line in lines)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(folder), str(folder)]
     own = subprocess.run(
@@ -32,10 +33,20 @@ def test_a_new_plugin(tmp_path: Path) -> None:
     assert 0 == own.returncode, own.stdout
 
 
+@pytest.mark.parametrize("name", ["translator", "core"])
+def test_names_of_the_product(name: str, tmp_path: Path) -> None:
+    """A new plug-in has neither the distribution nor a module of the translator."""
+    made = run("dialect", "new", name, "--into", str(tmp_path))
+    assert 0 == made.returncode, made.stderr
+    project = tomllib.loads((tmp_path / f"cdc-dialect-{name}" / "pyproject.toml").read_text())
+    assert f"cdc-dialect-{name}" == project["project"]["name"]
+    assert [f"cdc_dialect_{name}"] == project["tool"]["setuptools"]["py-modules"]
+
+
 def test_a_property_that_fails(tmp_path: Path) -> None:
     """The exit code is 1, and --write adds only what is missing."""
     run("dialect", "new", "shop", "--into", str(tmp_path))
-    folder = tmp_path / "cdc-shop"
+    folder = tmp_path / "cdc-dialect-shop"
     wrong, new = folder / "cases" / "insert.json", folder / "cases" / "new.json"
     wrong.write_text(wrong.read_text().replace('"4.50"', '"4.5"'))
     message = '{"op": "insert", "table": "t", "new": {"id": 1.10}}'
@@ -55,14 +66,15 @@ def test_a_property_that_fails(tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         (("new", "Shop"), "'Shop' cannot be the name of a dialect"),
+        (("new", "shop_"), "'shop_' cannot be the name of a dialect"),
         (("new", "canal"), "dialect canal is built in"),
-        (("new", "twice"), "cdc-twice already exists and was not changed"),
+        (("new", "twice"), "cdc-dialect-twice already exists and was not changed"),
         (("test", "nothing"), "nothing/pyproject.toml cannot be read: No such file or directory"),
-        (("test", "cdc-twice"), "cdc-twice/cases contains no case"),
-        (("test", "cdc-two"), "has 2 entry points"),
-        (("test", "cdc-damaged"), "is not the project of a distribution: TOMLDecodeError"),
-        (("test", "cdc-odd"), "cases/odd.json: Object contains unknown field `mesages`"),
-        (("test", "cdc-few"), "expected at least one message, and as many results"),
+        (("test", "cdc-dialect-twice"), "cdc-dialect-twice/cases contains no case"),
+        (("test", "cdc-dialect-two"), "has 2 entry points"),
+        (("test", "cdc-dialect-damaged"), "is not the project of a distribution: TOMLDecodeError"),
+        (("test", "cdc-dialect-odd"), "cases/odd.json: Object contains unknown field `mesages`"),
+        (("test", "cdc-dialect-few"), "expected at least one message, and as many results"),
     ],
 )
 def test_mistakes(arguments: tuple[str, str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,13 +82,13 @@ def test_mistakes(arguments: tuple[str, str], said: str, tmp_path: Path, monkeyp
     monkeypatch.chdir(tmp_path)
     for name in ("twice", "two", "damaged", "odd", "few"):
         run("dialect", "new", name)
-    for file in Path("cdc-twice/cases").iterdir():
+    for file in Path("cdc-dialect-twice/cases").iterdir():
         file.unlink()
-    Path("cdc-two/pyproject.toml").write_text(
-        Path("cdc-two/pyproject.toml").read_text().replace('two = "', 'other = "x:y"\ntwo = "')
+    Path("cdc-dialect-two/pyproject.toml").write_text(
+        Path("cdc-dialect-two/pyproject.toml").read_text().replace('two = "', 'other = "x:y"\ntwo = "')
     )
-    Path("cdc-damaged/pyproject.toml").write_text("[")
-    Path("cdc-odd/cases/odd.json").write_text('{"mesages": []}')
-    Path("cdc-few/cases/few.json").write_text('{"messages": [{"value": {}}], "expected": []}')
+    Path("cdc-dialect-damaged/pyproject.toml").write_text("[")
+    Path("cdc-dialect-odd/cases/odd.json").write_text('{"mesages": []}')
+    Path("cdc-dialect-few/cases/few.json").write_text('{"messages": [{"value": {}}], "expected": []}')
     ran = run("dialect", *arguments)
     assert (2, True) == (ran.returncode, said in ran.stderr), ran.stderr

@@ -55,7 +55,7 @@ def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Plugin]:
 
     def changed(*edits: tuple[str, str], case: object = None) -> Scorecard:
         folder = create("shop", tmp_path)
-        module = folder / "cdc_shop.py"
+        module = folder / "cdc_dialect_shop.py"
         code = module.read_text()
         for old, new in edits:
             assert old in code
@@ -65,13 +65,13 @@ def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Plugin]:
             for file in (folder / "cases").iterdir():
                 file.unlink()
             (folder / "cases" / "own.json").write_text(json.dumps(case))
-        monkeypatch.delitem(sys.modules, "cdc_shop", raising=False)
+        monkeypatch.delitem(sys.modules, "cdc_dialect_shop", raising=False)
         if case is not None:
             write_results(folder)
         return scorecard(folder)
 
     yield changed
-    sys.modules.pop("cdc_shop", None)
+    sys.modules.pop("cdc_dialect_shop", None)
 
 
 def failed(card: Scorecard) -> list[str]:

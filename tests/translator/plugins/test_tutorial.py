@@ -46,7 +46,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 def test_the_tutorial(tmp_path: Path, environment: dict[str, str]) -> None:
     """A new user runs the commands, writes the files and makes the changes. The output is the printed one."""
-    output, case = "", tmp_path / "cdc-shop" / "cases" / "with_time.json"
+    output, case = "", tmp_path / "cdc-dialect-shop" / "cases" / "with_time.json"
     for language, text in re.findall(r"^```(\w+)\n(.*?)^```$", TUTORIAL, re.MULTILINE | re.DOTALL):
         if language == "bash":
             command = ["bash", "-c", f"set -e\n{text}"]
@@ -56,7 +56,7 @@ def test_the_tutorial(tmp_path: Path, environment: dict[str, str]) -> None:
         elif language == "json":
             case.write_text(text)
         elif language == "python":
-            module = tmp_path / "cdc-shop" / "cdc_shop.py"
+            module = tmp_path / "cdc-dialect-shop" / "cdc_dialect_shop.py"
             module.write_text(module.read_text().replace(RETURN, text + RETURN))
         elif language == "text":
             assert text in output
@@ -69,4 +69,4 @@ def test_the_tutorial(tmp_path: Path, environment: dict[str, str]) -> None:
     version = subprocess.run(
         ["translator", "--version"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
     )
-    assert "dialect shop (cdc-shop 0.1.0)" in version.stdout
+    assert "dialect shop (cdc-dialect-shop 0.1.0)" in version.stdout
