@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import json
-import logging
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from cdc_core.envelope import ChangeEvent
 from translator.conformance.cases import plain_reason, result_of
 from translator.conformance.fresh_process import digests, digests_elsewhere
+from translator.conformance.heard import heard
 from translator.conformance.json_edits import document_of, edited, image_of, members
 from translator.conformance.mutants import mutants
 from translator.conformance.row_values import each_carrier
@@ -168,42 +166,23 @@ def determinism(subject: Subject) -> None:
 
 def silence(subject: Subject) -> None:
     """No reason, log, warning or output contains a value of a row."""
-    for name, trial, message in subject.messages():
-        secrets = [*_row_texts(trial.events(message) or [])]
-        for what, mutant in mutants(message):
-            _check_silent(f"{name}, {what}", trial, mutant, secrets)
-    with contextlib.suppress(NotApplicable):
-        for carrier in each_carrier(subject):
-            for canary in _CANARIES:
-                message = with_value(carrier.message, edited(carrier.document, {carrier.path: canary}))
-                _check_silent(f"{carrier.place()} with another value", carrier.trial, message, [str(canary)])
+    with heard() as said:
+        for name, trial, message in subject.messages():
+            secrets = [*_row_texts(trial.events(message) or [])]
+            for what, mutant in mutants(message):
+                _check_silent(f"{name}, {what}", trial, mutant, secrets, said)
+        with contextlib.suppress(NotApplicable):
+            for carrier in each_carrier(subject):
+                for canary in _CANARIES:
+                    message = with_value(carrier.message, edited(carrier.document, {carrier.path: canary}))
+                    name = f"{carrier.place()} with another value"
+                    _check_silent(name, carrier.trial, message, [str(canary)], said)
 
 
-def _check_silent(name: str, trial: Trial, message: Message, secrets: Sequence[str]) -> None:
-    with _heard() as heard:
-        outcome = trial.translate(message).outcome
+def _check_silent(name: str, trial: Trial, message: Message, secrets: Sequence[str], said: Callable[[], str]) -> None:
+    said()
+    outcome = trial.translate(message).outcome
     if isinstance(outcome, DeadLetter) and _contains([outcome.reason], secrets):
         raise Failed(f"{name}: the reason of the dead letter contains a value of a row", "Name the place instead")
-    if _contains([heard()], secrets):
+    if _contains([said()], secrets):
         raise Failed(f"{name}: a log, a warning or the output contains a value of a row", "Log nothing in a dialect")
-
-
-@contextlib.contextmanager
-def _heard() -> Iterator[Callable[[], str]]:
-    """Record logs, warnings and output. The result is a function that returns them."""
-    stream = io.StringIO()
-    handler, root = logging.StreamHandler(stream), logging.getLogger()
-    level = root.level
-    root.addHandler(handler)
-    root.setLevel(logging.DEBUG)
-    try:
-        with (
-            contextlib.redirect_stdout(stream),
-            contextlib.redirect_stderr(stream),
-            warnings.catch_warnings(record=True) as caught,
-        ):
-            warnings.simplefilter("always")
-            yield lambda: stream.getvalue() + " ".join(str(warning.message) for warning in caught)
-    finally:
-        root.removeHandler(handler)
-        root.setLevel(level)

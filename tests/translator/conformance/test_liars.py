@@ -90,6 +90,12 @@ LIARS = {
               ["hostile messages"]),
     "prints": ((TABLE, f"{TABLE}\n        print(body)"), ["no row data"]),
     "logs": ((TABLE, f"{TABLE}\n        __import__('logging').debug('read %s', body)"), ["no row data"]),
+    "logs to its own handler": ((TABLE, f"""{TABLE}
+        logger = __import__("logging").getLogger("shop")
+        logger.propagate, logger.handlers = False, [__import__("logging").NullHandler()]
+        logger.error("read %s", body)"""), ["no row data"]),
+    "writes to a descriptor": ((TABLE, f"{TABLE}\n        __import__('os').write(2, message.value)"), ["no row data"]),
+    "keeps a stream": ((TABLE, f"{TABLE}\n        __import__('sys').__stdout__.write(str(body))"), ["no row data"]),
     "warns": ((TABLE, f"{TABLE}\n        __import__('warnings').warn(str(body))"), ["no row data"]),
     "quotes numbers": ((RETURN, f"""if isinstance(change.after and change.after.get("id"), str):
             raise MessageError(ErrorCode.INVALID_FIELD, f"id {{change.after['id']}} is text")
