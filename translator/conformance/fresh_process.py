@@ -19,6 +19,7 @@ from translator.conformance.cases import Case
 from translator.conformance.package import Package
 from translator.conformance.trial import Trial
 from translator.dialects import DialectPlugin
+from translator.message import Learned
 
 _SECONDS = 300
 """Maximum time for a process, which only a hang reaches."""
@@ -35,17 +36,32 @@ class DigestRequest(Struct, frozen=True):
 def digests(plugin: DialectPlugin, cases: Sequence[Case], *, backward: bool = False) -> list[str]:
     """Return a digest of each message's result, in the order of the cases.
 
-    Cases with the same options share a dialect, so that state left by a message could change the next, unless the
-    dialect learns from its messages.
+    Cases with the same options share a dialect, so that state left by a message could change the next. This does not
+    apply to cases with metadata messages.
+
+    Args:
+        backward: translate the cases in the opposite order, and also their messages unless they depend on metadata.
+            The first message of such a case is translated twice, and its second result counts.
     """
     shared: dict[bytes, Trial] = {}
     found: dict[str, list[str]] = {}
     for case in reversed(cases) if backward else cases:
-        trial = Trial(plugin, case)
-        if not getattr(trial.dialect, "learns", False):
+        trial, numbers = Trial(plugin, case), [*range(len(case.messages))]
+        if not _learns(plugin, case):
             trial = shared.setdefault(msgspec.msgpack.encode((case.options, case.tables)), trial)
-        found[case.name] = [_digest(trial, case, n) for n in range(len(case.messages))]
+            if backward:
+                numbers = [numbers[-1], *reversed(numbers)]
+        by_number = {number: _digest(trial, case, number) for number in numbers}
+        found[case.name] = [by_number[number] for number in range(len(case.messages))]
     return [digest for case in cases for digest in found[case.name]]
+
+
+def _learns(plugin: DialectPlugin, case: Case) -> bool:
+    """Return whether messages of a case can depend on metadata from others."""
+    trial = Trial(plugin, case)
+    return getattr(trial.dialect, "learns", False) or any(
+        isinstance(trial.translate(message).read, Learned) for message in case.messages
+    )
 
 
 def _digest(trial: Trial, case: Case, number: int) -> str:

@@ -187,3 +187,19 @@ def test_a_copy_with_escapes(plugin: Plugin, item: str) -> None:
     row = {"op": "insert", "table": "orders", "new": {"id": 7, "item": item}}
     card = plugin(('return "value" if', 'return "keep" if'), case={"messages": [{"value": row}]})
     assert ["masked copies"] == failed(card), str(card)
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        "self.n = change.row = getattr(self, 'n', 0) + 1",
+        "change.row, self.n = getattr(self, 'n', 0), len(message.value)",
+        "change.row, self.n = int(message.value == getattr(self, 'n', b'')), message.value",
+    ],
+    ids=["counts", "remembers the message before", "remembers a repeated message"],
+)
+def test_state_within_a_case(plugin: Plugin, state: str) -> None:
+    """State that earlier messages of the same case leave is noticed, also if all messages are in one case."""
+    rows = [{"op": "insert", "table": "orders", "new": {"id": 7, "item": "x" * n}} for n in (1, 3)]
+    card = plugin((RETURN, f"{state}\n        {RETURN}"), case={"messages": [{"value": row} for row in rows]})
+    assert ["determinism"] == failed(card), str(card)
