@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from translator.conformance import messages
-from translator.conformance.cases import read_cases, result_of, write_expected
+from translator.conformance.cases import Case, read_cases, result_of, write_expected
 from translator.conformance.key_changes import key_changes
-from translator.conformance.package import read_package
+from translator.conformance.package import Package, read_package
 from translator.conformance.row_values import nullable_keys, values_apart
 from translator.conformance.score import Failed, NotApplicable, Score, Scorecard
 from translator.conformance.trial import Subject, Trial
@@ -33,19 +33,35 @@ def scorecard(folder: Path) -> Scorecard:
     Raises:
         ConfigError: the folder contains no plug-in or no cases, or a file cannot be read.
     """
-    package, cases = read_package(folder), read_cases(folder)
+    name, found = scores_of(folder)
+    return Scorecard(name, [*found])
+
+
+def scores_of(folder: Path) -> tuple[str, Iterator[Score]]:
+    """Return the name of the plug-in in a folder, and its scores, each as soon as its property was tested.
+
+    Raises:
+        ConfigError: see `scorecard`.
+    """
+    package = read_package(folder)
+    return str(package), _scores_of(package, read_cases(folder))
+
+
+def _scores_of(package: Package, cases: Sequence[Case]) -> Iterator[Score]:
     try:
         plugin = package.load()
         for case in cases:
             Trial(plugin, case)
     except ConfigError as error:
-        return Scorecard(str(package), [Score("interface", "failed", str(error))])
-    return Scorecard(str(package), [Score("interface", "passed"), *scores(Subject(package, plugin, cases))])
+        yield Score("interface", "failed", str(error))
+        return
+    yield Score("interface", "passed")
+    yield from scores(Subject(package, plugin, cases))
 
 
-def scores(subject: Subject) -> list[Score]:
+def scores(subject: Subject) -> Iterator[Score]:
     """Return the scores of a plug-in that was loaded."""
-    return [_score(name, check, subject) for name, check in PROPERTIES.items()]
+    return (_score(name, check, subject) for name, check in PROPERTIES.items())
 
 
 def _score(name: str, check: Callable[[Subject], None], subject: Subject) -> Score:
@@ -68,5 +84,9 @@ def write_results(folder: Path) -> list[str]:
     written = [case for case in read_cases(folder) if case.expected is None]
     for case in written:
         trial = Trial(plugin, case)
-        write_expected(case, [result_of(trial.translate(message)) for message in case.messages])
+        try:
+            results = [result_of(trial.translate(message)) for message in case.messages]
+        except Failed as error:
+            raise ConfigError(f"nothing was written to {case.file}: {error}") from None
+        write_expected(case, results)
     return [case.name for case in written]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
@@ -17,6 +17,9 @@ from translator.message import Message
 
 _TRIES = 50
 """Number of other values to try. The document can already contain some of them."""
+
+_MOST_MEMBERS = 200
+"""Maximum number of members of a message to change. A wide table has more."""
 
 _DIGITS = re.compile(r"\d{1,18}", re.ASCII)
 
@@ -63,10 +66,17 @@ def members(document: Any, at: Path = ()) -> Iterator[tuple[Path, Any]]:
 
 
 def edited(document: Any, values: Mapping[Path, Any]) -> Any:
-    """Return a copy of a document with other values at some places."""
-    changed = copy.deepcopy(document)
+    """Return a copy of a document with other values at some places. The copy shares the parts that are equal."""
     for path, value in values.items():
-        _parent(changed, path)[path[-1]] = value
+        document = _replaced(document, path, value)
+    return document
+
+
+def _replaced(document: Any, path: Path, value: Any) -> Any:
+    if not path:
+        return value
+    changed = copy.copy(document)
+    changed[path[0]] = _replaced(document[path[0]], path[1:], value)
     return changed
 
 
@@ -107,34 +117,54 @@ def _other_value(value: Any, number: int) -> Any:
     return value + number if isinstance(value, int) else json.loads(masked.number(json.dumps(value)))
 
 
+def likely_carriers(document: Any, events: Sequence[ChangeEvent]) -> list[Path]:
+    """Return the members to change, at most 200: first those with a value of a key, then those with one of an image."""
+    keys = {str(value) for event in events for key in (event.key, event.key_old) if key for value in _values(key)}
+    others = {str(value) for event in events for row in (event.before, event.after) if row for value in _values(row)}
+    ranked = sorted(members(document), key=lambda member: (str(member[1]) not in keys, str(member[1]) not in others))
+    return [path for path, _ in ranked[:_MOST_MEMBERS]]
+
+
+def _values(image: str) -> Iterable[Any]:
+    return dict(json.loads(image)).values()
+
+
 def carriers(trial: Trial, message: Message, document: Any) -> dict[Path, list[Cell]]:
     """Return the members of a message in which the values of its rows are, and the cells with each member's value.
 
     A member carries a value if two changes to the member change the same cells of one column in two ways. A member that
     says how to read values, such as a type, does not.
     """
+    events = trial.events(with_value(message, document)) or []
     found: dict[Path, list[Cell]] = {}
-    for path, _ in members(document):
-        variants = variants_of(trial, message, document, path)
-        cells = [cell for cell in _cells(variants[0]) if len({repr(cell.of(one)) for one in variants}) == 3]
+    for path in likely_carriers(document, events):
+        variants = variants_of(trial, message, document, path, events)
+        values = [_cells(variant) for variant in variants]
+        cells = [cell for cell in values[0] if len({repr(of.get(cell)) for of in values}) == 3]
         if cells and len({cell.column for cell in cells}) == 1:
             found[path] = cells
     return found
 
 
-def variants_of(trial: Trial, message: Message, document: Any, path: Path) -> list[list[ChangeEvent]]:
+def variants_of(
+    trial: Trial, message: Message, document: Any, path: Path, events: list[ChangeEvent]
+) -> list[list[ChangeEvent]]:
     """Return a message's events, and those with two other values of a member. They are empty if the number differs."""
     others = new_values(document, value_at(document, path), 2)
-    documents = [document, *(edited(document, {path: other}) for other in others)]
-    found = [trial.events(with_value(message, one)) or [] for one in documents]
-    return found if len(others) == 2 and len({len(events) for events in found}) == 1 else [[], [], []]
+    if len(others) < 2:
+        return [[], [], []]
+    changed = (with_value(message, edited(document, {path: other})) for other in others)
+    found = [events, *(trial.events(one) or [] for one in changed)]
+    return found if len({len(one) for one in found}) == 1 else [[], [], []]
 
 
-def _cells(events: list[ChangeEvent]) -> Iterator[Cell]:
+def _cells(events: list[ChangeEvent]) -> dict[Cell, Any]:
     """Return the cells of all images, except those with JSON, because a member can be a part of it."""
     images: tuple[ImageName, ...] = ("before", "after")
-    for number, event in enumerate(events):
-        for image in images:
-            for column, value in image_of(event, image).items():
-                if not str(value).startswith(("{", "[")):
-                    yield Cell(number, image, column)
+    return {
+        Cell(number, image, column): value
+        for number, event in enumerate(events)
+        for image in images
+        for column, value in image_of(event, image).items()
+        if not str(value).startswith(("{", "["))
+    }

@@ -14,7 +14,16 @@ from cdc_core.envelope import ChangeEvent
 from cdc_core.position import position
 from cdc_core.reader import ApplyError, ChangeReader, DictStore, KnownSchemas, apply
 from translator.codecs.json import JsonCodec
-from translator.conformance.json_edits import Path, document_of, edited, members, new_values, value_at, variants_of
+from translator.conformance.json_edits import (
+    Path,
+    document_of,
+    edited,
+    likely_carriers,
+    members,
+    new_values,
+    value_at,
+    variants_of,
+)
 from translator.conformance.score import Failed, NotApplicable
 from translator.conformance.trial import Subject, Trial, with_value
 from translator.message import Message
@@ -84,8 +93,9 @@ def _each_change(subject: Subject) -> Iterator[KeyChange]:
         if any(len(new_values(document, key[column], 2)) < 2 for column in columns):
             continue  # such as a boolean, which has too few values
         moves: dict[tuple[str, str], Path] = {}
-        for path, _ in members(document):
-            moves |= dict.fromkeys(_moved_by(trial, message, document, path), path)
+        for path in likely_carriers(document, events):
+            variants = variants_of(trial, message, document, path, events)
+            moves |= dict.fromkeys(_moved_by(variants), path)
         if all((which, column) in moves for which in ("key", "key_old") for column in columns):
             old, new = ([moves[which, column] for column in columns] for which in ("key_old", "key"))
             yield KeyChange(name, trial, message, document, old, new)
@@ -93,9 +103,8 @@ def _each_change(subject: Subject) -> Iterator[KeyChange]:
             raise Failed(f"{name}: the old or the new key is not a value in the message", _REMEDY)
 
 
-def _moved_by(trial: Trial, message: Message, document: Any, path: Path) -> Iterator[tuple[str, str]]:
+def _moved_by(variants: Sequence[Sequence[ChangeEvent]]) -> Iterator[tuple[str, str]]:
     """Return the part of the key that a member determines: `key` or `key_old`, and a column."""
-    variants = variants_of(trial, message, document, path)
     if any(len(events) != 1 or events[0].key is None or events[0].key_old is None for events in variants):
         return
     for which in ("key", "key_old"):

@@ -37,10 +37,7 @@ class Carrier(Struct, frozen=True):
     document: Any
     path: Path
     cells: Sequence[Cell]
-
-    @property
-    def events(self) -> list[ChangeEvent]:
-        return self.trial.events(with_value(self.message, self.document)) or []
+    events: list[ChangeEvent]
 
     def place(self) -> str:
         return f"{self.name}, {'.'.join(map(str, self.path))}"
@@ -57,9 +54,12 @@ def each_carrier(subject: Subject) -> Iterator[Carrier]:
         document = document_of(message.value)
         if document is None:
             continue
-        for path, cells in carriers(trial, message, document).items():
+        if name not in subject.carriers:
+            subject.carriers[name] = carriers(trial, message, document)
+        events = trial.events(with_value(message, document)) or []
+        for path, cells in subject.carriers[name].items():
             found = True
-            yield Carrier(name, trial, message, document, path, cells)
+            yield Carrier(name, trial, message, document, path, cells, events)
     if not found:
         raise NotApplicable(NO_CARRIERS)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
@@ -13,7 +13,8 @@ from cdc_core.envelope import ChangeEvent
 from translator.config.options import parse_options
 from translator.conformance.cases import Case
 from translator.conformance.package import Package
-from translator.dialects import DialectPlugin
+from translator.conformance.score import Failed
+from translator.dialects import DialectPlugin, _time_limit
 from translator.dialects._contained import Contained
 from translator.message import Limits, Message, Setup
 from translator.operations.file_translator import FileTranslator
@@ -21,6 +22,9 @@ from translator.resolution.resolve import Translation
 from translator.translation.dead_letter import DeadLetter
 from translator.translation.metadata_catalog import MetadataCatalog
 from translator.translation.translate import Translator
+
+if TYPE_CHECKING:
+    from translator.conformance.json_edits import Cell, Path
 
 SOURCE = "conformance"
 
@@ -33,6 +37,7 @@ class Trial:
     """
 
     def __init__(self, plugin: DialectPlugin, case: Case) -> None:
+        self._case = case.name
         limits, catalog = Limits(), MetadataCatalog()
         setup = Setup(SOURCE, limits, case.tables, catalog.lookup(SOURCE))
         self.dialect = Contained(plugin, setup, parse_options(plugin.options, case.options, plugin.name))
@@ -40,7 +45,17 @@ class Trial:
         self._files = FileTranslator(translator, catalog, case.messages, lambda text: None)
 
     def translate(self, message: Message) -> Translation:
-        """Return what the message becomes. If it needs metadata, the case's other messages are searched for it."""
+        """Return what the message becomes. If it needs metadata, the case's other messages are searched for it.
+
+        Raises:
+            Failed: the message before took too long. The next ones would probably take as long.
+        """
+        if self.dialect.overdue:
+            raise Failed(
+                f"case {self._case}: the plug-in has no result for a message, or a variant of it, within "
+                f"{_time_limit.SECONDS} s",
+                "Correct this first, because this property was not tested further",
+            )
         return self._files.translate(message)
 
     def events(self, message: Message) -> list[ChangeEvent] | None:
@@ -54,11 +69,16 @@ class Trial:
 
 
 class Subject(Struct, frozen=True):
-    """A plug-in and the cases with which it is tested."""
+    """A plug-in and the cases with which it is tested.
+
+    Args:
+        carriers: what `row_values.each_carrier` found, by the names of the messages.
+    """
 
     package: Package
     plugin: DialectPlugin
     cases: Sequence[Case]
+    carriers: dict[str, dict[Path, list[Cell]]] = {}
 
     def messages(self) -> Iterator[tuple[str, Trial, Message]]:
         """Return each message with a name for it. The messages before it in its case were translated before."""

@@ -12,7 +12,8 @@ import pytest
 from translator.conformance import Scorecard, scorecard
 from translator.conformance.battery import write_results
 from translator.conformance.new_package import create
-from translator.dialects import _time_limit
+from translator.dialects import _contained, _time_limit
+from translator.dialects._plugin_calls import call
 
 Plugin = Callable[..., Scorecard]
 
@@ -85,7 +86,8 @@ def test_an_honest_plugin(plugin: Plugin) -> None:
 
 LIARS = {
     "raises": ((TABLE, 'table = TableName(None, None, body["table"])'), ["hostile messages"]),
-    "hangs": ((TABLE, f'{TABLE}\n        while body.get("new") == []: pass'), ["hostile messages"]),
+    "hangs": ((TABLE, f'{TABLE}\n        while body.get("new") == []: pass'),
+              ["hostile messages", "no row data"]),
     "exits": ((TABLE, f'{TABLE}\n        if body["op"] == "delete" and not body.get("old"): raise SystemExit(0)'),
               ["hostile messages"]),
     "prints": ((TABLE, f"{TABLE}\n        print(body)"), ["no row data"]),
@@ -203,3 +205,22 @@ def test_state_within_a_case(plugin: Plugin, state: str) -> None:
     rows = [{"op": "insert", "table": "orders", "new": {"id": 7, "item": "x" * n}} for n in (1, 3)]
     card = plugin((RETURN, f"{state}\n        {RETURN}"), case={"messages": [{"value": row} for row in rows]})
     assert ["determinism"] == failed(card), str(card)
+
+
+def test_a_plugin_that_always_hangs(plugin: Plugin, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each property stops after its first call that takes too long, instead of trying each variant of each message."""
+    calls: list[object] = []
+    monkeypatch.setattr(_contained, "call", lambda *args: [calls.append(args), call(*args)][1])
+    card = plugin((TABLE, f"{TABLE}\n        while True: pass"))
+    assert {"golden cases", "hostile messages"} < {*failed(card)}, str(card)
+    assert len(calls) < 4 * len(card.scores)
+
+
+def test_a_wide_table(plugin: Plugin, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The number of translations has a bound, and the key is found even if it is the last column."""
+    calls: list[object] = []
+    monkeypatch.setattr(_contained, "call", lambda *args: [calls.append(args), call(*args)][1])
+    row = {**{f"column {n}": n for n in range(1000)}, "id": 70_000}
+    card = plugin(case={"messages": [{"value": {"op": "insert", "table": "orders", "new": row}}]})
+    assert ["key changes"] == [score.name for score in card.scores if score.result != "passed"], str(card)
+    assert len(calls) < 3000
