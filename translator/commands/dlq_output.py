@@ -33,7 +33,7 @@ def facts(found: StoredLetter, *, masked: bool) -> dict[str, Any]:
         "offset": found.offset,
         "time": instant(found.timestamp_ms),
         "code": letter.code,
-        "reason": _reason(found, masked=masked),
+        "reason": letter.reason_without_values(masked=masked),
         "source": letter.source,
         "tables": found.tables,
         "output": letter.output,
@@ -48,11 +48,6 @@ def facts(found: StoredLetter, *, masked: bool) -> dict[str, Any]:
             "timestamp": message.timestamp_ms,
         },
     }
-
-
-def _reason(found: StoredLetter, *, masked: bool) -> str | None:
-    """Return a dead letter's reason, or None if the dead letter predates the masks and may contain a masked value."""
-    return None if masked and not found.letter.is_left_out else found.letter.reason
 
 
 def print_groups(letters: list[StoredLetter], masked_sources: Collection[str]) -> None:
@@ -71,7 +66,8 @@ def print_groups(letters: list[StoredLetter], masked_sources: Collection[str]) -
         discarded = sum(found.discarded is not None for found in group)
         rows.append((*key, len(group), replayed, discarded, instant(min(times)), instant(max(times))))
         reason = (
-            _reason(example, masked=example.letter.source in masked_sources) or "not shown because columns are masked"
+            example.letter.reason_without_values(masked=example.letter.source in masked_sources)
+            or "not shown because columns are masked"
         )
         reasons.append(f"dlq show {example.partition} {example.offset}: {reason}")
         reasons += sorted({f"  discarded: {found.discarded}" for found in group if found.discarded is not None})

@@ -42,7 +42,7 @@ class OfflineTranslator:
     """
 
     def __init__(self, settings: Settings, say: Callable[[str], None]) -> None:
-        self.settings = settings = _registering_nothing(settings)
+        self.settings = settings = registering_nothing(settings)
         self.catalog = MetadataCatalog(
             lambda source, key: say(f"source {source}: conflicting metadata {key}, keeping the newest")
         )
@@ -129,7 +129,7 @@ class OfflineTranslator:
         self._loop.close()
 
 
-def _registering_nothing(settings: Settings) -> Settings:
+def registering_nothing(settings: Settings) -> Settings:
     """Return the settings with registration disabled: ids are only looked up, because the service has already
     registered the schemas.
     """

@@ -91,6 +91,14 @@ class Letter(Struct, frozen=True):
         """Return whether the message was left out because some of its source's columns are masked."""
         return self.body_bytes is not None and _HASH not in {name for name, _ in self.ours}
 
+    def reason_without_values(self, *, masked: bool) -> str | None:
+        """Return the reason, or None if the dead letter predates the masks and may contain a masked value.
+
+        Args:
+            masked: columns of the source are masked.
+        """
+        return None if masked and not self.is_left_out else self.reason
+
 
 def read_dead_letter(
     key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes | None]]

@@ -12,6 +12,7 @@ from translator.errors import CdcError
 from translator.web import service_pages, sink_pages
 from translator.web.access import Access
 from translator.web.guarding import form, guarded
+from translator.web.letter_pages import LetterPages
 from translator.web.playground import BYTES, ENCODINGS, RECOGNISE, PastedMessage, Sample, answer, samples
 from translator.web.render import Nav, page, static
 from translator.web.service_view import ServiceView
@@ -46,9 +47,12 @@ def application(
     app = web.Application(middlewares=guarded(known), client_max_size=_FORM_BYTES)
     app.add_routes([web.get("/", _form), web.post("/", _answered), web.get("/static/{name}", _static)])
     others = (*(service_pages.NAV if service is not None else ()), *(sink_pages.NAV if sink is not None else ()))
-    nav = (("/", "Playground"), *others) if others else ()
+    access = access or Access()
+    login = (("/login", "Log in"),) if service is not None and access.has_login else ()
+    nav = (("/", "Playground"), *others, *login) if others else ()
     if service is not None:
-        app.add_routes(service_pages.ServicePages(service, access or Access(), nav).routes())
+        app.add_routes(service_pages.ServicePages(service, access, nav).routes())
+        app.add_routes(LetterPages(service, access, nav).routes())
     if sink is not None:
         app.add_routes(sink_pages.SinkPages(sink, nav).routes())
     app[_TURNS] = asyncio.Semaphore(_AT_ONCE)

@@ -14,9 +14,10 @@ from translator.operations.dlq.reader import Dead, LetterFilter, StoredLetter, l
 from translator.operations.dlq.replay import ReplayReport, replay
 from translator.operations.explanation import outcome_lines
 from translator.operations.message_preview import preview, size_alone
-from translator.operations.offline_translator import OfflineTranslator
+from translator.operations.offline_translator import OfflineTranslator, registering_nothing
 from translator.operations.status import Status, StatusLooker
 from translator.state.state_snapshot import StateSnapshot, read_state
+from translator.translation.dead_letter import DeadLetter
 from translator.web.event_view import EventView, view
 from translator.web.kept import Kept
 from translator.web.playground import shown
@@ -71,6 +72,14 @@ class ServiceView:
     def letters(self) -> Dead:
         return self._letters.get()
 
+    def is_masked(self, stored: StoredLetter) -> bool:
+        """Return whether columns of the dead letter's source are masked."""
+        return stored.letter.source in self.settings.masked_sources
+
+    def reason(self, stored: StoredLetter) -> str | None:
+        """Return why a message became a dead letter, or None if masks forbid showing it."""
+        return stored.letter.reason_without_values(masked=self.is_masked(stored))
+
     def letter(self, partition: int, offset: int, *, reveal: bool) -> LetterView | None:
         """Return a dead letter, or None if no dead letter is at that position.
 
@@ -82,12 +91,12 @@ class ServiceView:
         if stored is None:
             return None
         letter = stored.letter
-        masked = letter.source in self.settings.masked_sources
+        masked = self.is_masked(stored)
         now, events = self._now(stored)
         open_ = reveal and not masked and letter.body_bytes is None
         return LetterView(
             stored,
-            reason=None if masked and not letter.is_left_out else letter.reason,
+            reason=self.reason(stored),
             layout=[size_alone(letter.message.value)] if masked else preview(letter.message.value),
             now=now,
             raw=shown(letter.message.value or b"") if open_ else None,
@@ -95,11 +104,15 @@ class ServiceView:
         )
 
     def replay(self, source: str, code: str, *, execute: bool) -> ReplayReport:
-        """Replay a source's dead letters with a code, or report what they would become."""
-        self._letters.forget()
-        self._known.forget()
+        """Replay a source's dead letters with a code, or report what they would become. A report changes nothing: no
+        topic is created, and no schema is registered.
+        """
+        settings = self.settings if execute else _creating_nothing(self.settings)
+        if execute:
+            self._letters.forget()
+            self._known.forget()
         wanted = LetterFilter(codes=(code,), sources=(source,))
-        return replay(self.settings, wanted, self._say, execute=execute)
+        return replay(settings, wanted, self._say, execute=execute)
 
     def _look(self) -> Status:
         if self._looker is None:
@@ -116,5 +129,13 @@ class ServiceView:
             return [str(error)], []
         finally:
             again.close()
+        letter, outcome = stored.letter, translation.outcome
+        if isinstance(outcome, DeadLetter) and (outcome.code, outcome.reason) == (letter.code, letter.reason):
+            return ["outcome: the same dead letter, for the same reason"], []
         events = translation.events.events if translation.events else ()
         return list(outcome_lines(translation, values=False)), [view(event) for event in events]
+
+
+def _creating_nothing(settings: Settings) -> Settings:
+    topics = settings.topics.model_copy(update={"create": False})
+    return registering_nothing(settings.model_copy(update={"topics": topics}))

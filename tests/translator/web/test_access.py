@@ -43,8 +43,8 @@ def post(url: str, form: dict[str, str], **headers: str) -> tuple[int, HTTPMessa
         return response.status, response.headers
 
 
-def letters(address: str, cookie: str) -> str:
-    request = urllib.request.Request(f"{address}letters", headers={"Cookie": cookie})
+def login_page(address: str, cookie: str) -> str:
+    request = urllib.request.Request(f"{address}login", headers={"Cookie": cookie})
     with urllib.request.urlopen(request, timeout=60) as response:
         return str(response.read().decode())
 
@@ -73,15 +73,15 @@ def test_a_session_ends_with_a_logout(address: str, said: list[str]) -> None:
     assert "Max-Age=43200" in cookie
     assert "Secure" not in cookie
     name = cookie.partition(";")[0]
-    assert "Log out" in letters(address, name)
+    assert "Log out" in login_page(address, name)
     assert 303 == post(f"{address}logout", {}, Cookie=name)[0]
-    assert "Log out" not in letters(address, name)
+    assert "Log out" not in login_page(address, name)
     assert ["login accepted from 127.0.0.1"] == said
 
 
 def test_a_session_ends_after_its_time(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(access, "_SESSION_SECONDS", 0)
-    assert "Log out" not in letters(address, log_in(address).partition(";")[0])
+    assert "Log out" not in login_page(address, log_in(address).partition(";")[0])
 
 
 def test_behind_tls_the_cookie_is_secure(address: str) -> None:

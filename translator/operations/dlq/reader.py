@@ -42,6 +42,21 @@ class LetterFilter(Struct, frozen=True):
     limit: int | None = None
     """Maximum number of dead letters. The first dead letters in replay order are selected."""
 
+    def selects(self, found: StoredLetter) -> bool:
+        """Return whether the filter selects a dead letter, apart from `limit`."""
+        letter = found.letter
+        named = (
+            (self.codes, letter.code),
+            (self.sources, letter.source),
+            (self.topics, letter.message.topic),
+        )
+        if any(names and name not in names for names, name in named):
+            return False
+        if self.tables and not set(self.tables).intersection(found.tables):
+            return False
+        late_enough = self.since_ms is None or self.since_ms <= found.timestamp_ms
+        return late_enough and (self.until_ms is None or found.timestamp_ms < self.until_ms)
+
 
 class StoredLetter(Struct, frozen=True):
     """A dead letter, and its position in the dead-letter topic."""
@@ -148,7 +163,7 @@ def look(
         born[topic_id] = min(born.get(topic_id, found.timestamp_ms), found.timestamp_ms)
         if found.replayed:
             replayed.add(found.identity)
-        if _is_wanted(found, wanted):
+        if wanted.selects(found):
             dead.letters.append(found)
         elif found.letter.code in beside:
             dead.letters.append(msgspec.structs.replace(found, wanted=False))
@@ -219,21 +234,6 @@ def _letters(
             replayed=mark is not None,
             discarded=None if mark is None else mark.discarded,
         )
-
-
-def _is_wanted(found: StoredLetter, wanted: LetterFilter) -> bool:
-    letter = found.letter
-    named = (
-        (wanted.codes, letter.code),
-        (wanted.sources, letter.source),
-        (wanted.topics, letter.message.topic),
-    )
-    if any(names and name not in names for names, name in named):
-        return False
-    if wanted.tables and not set(wanted.tables).intersection(found.tables):
-        return False
-    late_enough = wanted.since_ms is None or wanted.since_ms <= found.timestamp_ms
-    return late_enough and (wanted.until_ms is None or found.timestamp_ms < wanted.until_ms)
 
 
 def _order(found: StoredLetter, born: Mapping[str, int]) -> tuple[Any, ...]:
