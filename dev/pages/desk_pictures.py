@@ -22,7 +22,7 @@ PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 
 # Keyed by file name: sample, width, height, color scheme.
 SHOTS = {
-    "playground.png": ("canal_dts_legacy", 1180, 1350, "light"),
+    "playground.png": ("canal_swap", 1180, 1250, "light"),
     "playground-dark.png": ("dead_letter", 1180, 1300, "dark"),
     "playground-phone.png": ("qlik_update", 390, 1500, "light"),
 }
@@ -50,7 +50,6 @@ def draw(address: str) -> None:
         for name, (sample, width, height, scheme) in SHOTS.items():
             _resize(driver, width, height, scheme)
             driver.get(f"{address}?sample={sample}")
-            driver.find_element(By.CSS_SELECTOR, "#question button").click()
             driver.implicitly_wait(60)
             driver.find_element(By.ID, "result")
             driver.execute_script("scrollTo(0, 0)")

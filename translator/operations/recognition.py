@@ -90,6 +90,7 @@ class TopicFinding(Struct, frozen=True):
         messages: number of messages in the sample, not counting those without a value.
         verdict: the recognized dialect's verdict, or None.
         why: the reason in words, for the operator.
+        refusals: if no dialect recognized the messages, the reason of each dialect by its name.
     """
 
     topic: str
@@ -99,6 +100,7 @@ class TopicFinding(Struct, frozen=True):
     why: str
     proposals: Sequence[Proposal] = ()
     keyless: Sequence[KeylessTable] = ()
+    refusals: Mapping[str, str] = {}
 
     @property
     def dialect(self) -> str | None:
@@ -230,8 +232,9 @@ def _finding(
             "the product. Qlik Replicate writes such messages, but so do others"
         )
         return TopicFinding(topic, len(messages), None, "unknown", why)
-    reasons = "; ".join(verdict.refusals[0].reason for verdict in best.values() if verdict.refusals)
-    return TopicFinding(topic, len(messages), None, "unknown", f"no dialect recognises its messages: {reasons}")
+    refusals = {verdict.dialect: verdict.refusals[0].reason for verdict in best.values() if verdict.refusals}
+    why = f"no dialect recognises its messages: {'; '.join(refusals.values())}"
+    return TopicFinding(topic, len(messages), None, "unknown", why, refusals=refusals)
 
 
 def _recognised(topic: str, messages: int, verdict: Verdict, recognizer: Recognizer | None) -> TopicFinding:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Collection, Mapping
 
 from aiohttp import web
+from msgspec import structs
 
 from translator.dialects import DIALECTS
 from translator.errors import CdcError
@@ -13,7 +14,17 @@ from translator.web import service_pages, sink_pages
 from translator.web.access import Access
 from translator.web.guarding import form, guarded
 from translator.web.letter_pages import LetterPages
-from translator.web.playground import BYTES, ENCODINGS, RECOGNISE, PastedMessage, Sample, answer, samples
+from translator.web.meanings import meanings
+from translator.web.playground import (
+    BYTES,
+    ENCODINGS,
+    RECOGNISE,
+    MessageReading,
+    PastedMessage,
+    Sample,
+    answer,
+    samples,
+)
 from translator.web.render import Nav, page, static
 from translator.web.service_view import ServiceView
 from translator.web.sink_view import SinkView
@@ -45,11 +56,13 @@ def application(
     """
     known = _LOCAL | {host.lower() for host in hosts}
     app = web.Application(middlewares=guarded(known), client_max_size=_FORM_BYTES)
-    app.add_routes([web.get("/", _form), web.post("/", _answered), web.get("/static/{name}", _static)])
+    app.add_routes(
+        [web.get("/", _form), web.post("/", _answered), web.get("/codes", _codes), web.get("/static/{name}", _static)]
+    )
     others = (*(service_pages.NAV if service is not None else ()), *(sink_pages.NAV if sink is not None else ()))
     access = access or Access()
     login = (("/login", "Log in"),) if service is not None and access.has_login else ()
-    nav = (("/", "Playground"), *others, *login) if others else ()
+    nav = (("/", "Playground"), *others, ("/codes", "Codes"), *login)
     if service is not None:
         app.add_routes(service_pages.ServicePages(service, access, nav).routes())
         app.add_routes(LetterPages(service, access, nav).routes())
@@ -70,7 +83,13 @@ async def _form(request: web.Request) -> web.Response:
         return _page(request, PastedMessage(""))
     if name not in samples():
         raise web.HTTPNotFound
-    return _page(request, _question(samples()[name]), chosen=name)
+    sample = samples()[name]
+    question = _question(sample)
+    found = await _translated(request, question)
+    other = None
+    if sample.other_options:
+        other = await _translated(request, structs.replace(question, options=sample.other_options))
+    return _page(request, question, chosen=name, found=found, other=other, other_options=sample.other_options)
 
 
 def _question(sample: Sample) -> PastedMessage:
@@ -81,11 +100,15 @@ async def _answered(request: web.Request) -> web.Response:
     given = {name: value for name, value in (await form(request)).items() if isinstance(value, str)}
     question = _asked(given)
     try:
-        async with request.app[_TURNS]:
-            found = await asyncio.to_thread(answer, question)
+        found = await _translated(request, question)
     except CdcError as error:
         return _page(request, question, error=str(error), status=422)
     return _page(request, question, found=found)
+
+
+async def _translated(request: web.Request, question: PastedMessage) -> MessageReading:
+    async with request.app[_TURNS]:
+        return await asyncio.to_thread(answer, question)
 
 
 def _asked(given: Mapping[str, str]) -> PastedMessage:
@@ -99,24 +122,33 @@ def _page(
     request: web.Request,
     question: PastedMessage,
     *,
-    found: object = None,
+    found: MessageReading | None = None,
+    other: MessageReading | None = None,
+    other_options: str = "",
     error: str | None = None,
     chosen: str = "",
     status: int = 200,
 ) -> web.Response:
+    """Return the playground, or only the answer if the page asks for it while its user types."""
     return page(
-        "playground.html",
+        "answer.html" if "part" in request.query else "playground.html",
         status=status,
         title="Playground",
         nav=request.app[_NAV],
         question=question,
         found=found,
+        other=other,
+        other_options=other_options,
         error=error,
         chosen=chosen,
         samples=samples(),
         dialects=[RECOGNISE, *DIALECTS],
         encodings=ENCODINGS,
     )
+
+
+async def _codes(request: web.Request) -> web.Response:
+    return page("codes.html", title="Codes", nav=request.app[_NAV], meanings=meanings())
 
 
 async def _static(request: web.Request) -> web.Response:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import resources
@@ -48,6 +49,8 @@ class Sample(Struct, frozen=True, forbid_unknown_fields=True):
     encoding: str
     message: str
     before: str
+    other_options: str = ""
+    """Options that give another meaning to the message, to compare both."""
 
 
 class PastedMessage(Struct, frozen=True):
@@ -78,6 +81,7 @@ class MessageReading(Struct, frozen=True):
         layout: names, types and lengths in the message, without row data.
         raw: the message as shown next to its events.
         finding: the result of recognition, if requested.
+        refusals: if no dialect recognizes the message, the reason of each dialect by its name.
     """
 
     dialect: str
@@ -90,6 +94,7 @@ class MessageReading(Struct, frozen=True):
     raw: str
     events: Sequence[EventView]
     finding: TopicFinding | None
+    refusals: Mapping[str, str] = {}
 
 
 @cache
@@ -190,13 +195,22 @@ def _unrecognised(finding: TopicFinding, value: bytes) -> MessageReading:
         raw=shown(value),
         events=(),
         finding=finding,
+        refusals={name: _without_place(why).removeprefix(f"{name}: ") for name, why in finding.refusals.items()},
     )
+
+
+_PLACE = re.compile(rf" \(topic {_TOPIC}, partition 0, offset \d+\)$")
+
+
+def _without_place(reason: str) -> str:
+    """Return a reason without the coordinates of the message, which has none."""
+    return _PLACE.sub("", reason)
 
 
 def _outcome(translation: Translation) -> tuple[str, str | None, str | None]:
     match translation.outcome:
         case DeadLetter(code=code, reason=reason):
-            return "dead", code, reason
+            return "dead", code, _without_place(reason)
         case Skip(reason=reason):
             return "skipped", None, reason
         case Learned(key=key):

@@ -14,6 +14,7 @@ from aiohttp import web
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from translator.errors import CdcError
+from translator.web.meanings import meaning
 
 Nav: TypeAlias = Sequence[tuple[str, str]]
 """Each existing page's address and name."""
@@ -45,6 +46,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters["visible"] = visible
+    environment.globals["meaning"] = meaning
     return environment
 
 

@@ -37,6 +37,7 @@ class LetterView(Struct, frozen=True):
         now: what the message would become with the current configuration, in lines without row data.
         raw: the message; None if it must not be shown.
         events: the resulting events; empty if they must not be shown.
+        dialect: the dialect of the source; empty if the configuration no longer contains the source.
     """
 
     stored: StoredLetter
@@ -45,6 +46,7 @@ class LetterView(Struct, frozen=True):
     now: Sequence[str]
     raw: str | None
     events: Sequence[EventView]
+    dialect: str
 
 
 class ServiceView:
@@ -101,6 +103,7 @@ class ServiceView:
             now=now,
             raw=shown(letter.message.value or b"") if open_ else None,
             events=events if open_ else (),
+            dialect=next((source.dialect for source in self.settings.sources if source.name == letter.source), ""),
         )
 
     def replay(self, source: str, code: str, *, execute: bool) -> ReplayReport:

@@ -1,6 +1,7 @@
 """The playground in a real browser: samples of every format, keyboard use, phone width, no scripts, and axe."""
 
 import json
+import urllib.parse
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from selenium.webdriver.chrome.webdriver import WebDriver
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.wait import WebDriverWait
 
 from dev.pages.browser import MISSING, browser, is_there
 from tests.translator.web._serving import served
@@ -19,6 +21,7 @@ from translator.web.playground import samples
 pytestmark = [pytest.mark.integration, pytest.mark.skipif(not is_there(), reason=MISSING)]
 
 AXE = Path(axe_core_python.__file__).with_name("axe.min.js").read_text(encoding="utf-8")
+NOBODYS = urllib.parse.quote(json.dumps({"message": '{"x":1}'}))
 PATIENCE_SECONDS = 120
 
 
@@ -61,7 +64,6 @@ def test_every_sample(chromium: WebDriver, address: str) -> None:
         chromium.get(address)
         chromium.find_element(By.LINK_TEXT, sample.title).click()
         assert sample.title == text(chromium, ".samples [aria-current]")
-        chromium.find_element(By.CSS_SELECTOR, "#question button").click()
         expected = "dead" if sample.name == "dead_letter" else "translated"
         assert expected == text(chromium, ".outcome strong"), sample.name
     assert [] == [url for url in asked(chromium) if not url.startswith((address, "chrome://", "data:"))]
@@ -74,15 +76,16 @@ def test_by_keyboard(chromium: WebDriver, address: str) -> None:
     ActionChains(chromium).send_keys(Keys.TAB).perform()
     assert "Skip to content" == chromium.switch_to.active_element.text
     ActionChains(chromium).send_keys(Keys.ENTER).perform()
-    while chromium.switch_to.active_element.get_attribute("id") != "message":
-        ActionChains(chromium).send_keys(Keys.TAB).perform()
+    WebDriverWait(chromium, PATIENCE_SECONDS).until(
+        lambda _: "message" == chromium.switch_to.active_element.get_attribute("id")
+    )
     message = '{"meta":{"op":"ins","table":"A.B"},"data":{"ID":1}}'
     ActionChains(chromium).send_keys(message).key_down(Keys.CONTROL).send_keys(Keys.ENTER).key_up(
         Keys.CONTROL
     ).perform()
     chromium.find_element(By.ID, "result")
     assert "INSERT of A.B" == text(chromium, "#event-1")
-    assert "quest" in text(chromium, "#result table")
+    assert "quest" in text(chromium, "[aria-label='Proposed options']")
 
 
 def test_axe(chromium: WebDriver, address: str) -> None:
@@ -90,15 +93,18 @@ def test_axe(chromium: WebDriver, address: str) -> None:
     for scheme in ("light", "dark"):
         emulated = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
         chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", emulated)  # type: ignore[no-untyped-call]
-        for sample in ("canal_dts_legacy", "dead_letter", "qlik_update"):
-            translate(chromium, address, sample)
+        for path in ("?sample=canal_swap", "?sample=dead_letter", "?sample=qlik_update", "", "codes", f"#m={NOBODYS}"):
+            chromium.get("about:blank")
+            chromium.get(address + path)
+            if "m=" in path:
+                chromium.find_element(By.ID, "refusals")
             chromium.execute_script(AXE)
             found = chromium.execute_async_script("axe.run().then(arguments[0])")
             bad = {rule["id"]: rule["nodes"][0]["html"] for rule in found["violations"]}
-            assert {} == bad, (scheme, sample)
+            assert {} == bad, (scheme, path)
 
 
-@pytest.mark.parametrize("width", [360, 3840])
+@pytest.mark.parametrize("width", [320, 3840])
 def test_from_phone_to_wall(chromium: WebDriver, address: str, width: int) -> None:
     """The page never scrolls sideways. Wide parts scroll on their own."""
     size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
@@ -119,6 +125,71 @@ def test_without_scripts(chromium: WebDriver, address: str) -> None:
         assert "translated" == text(chromium, ".outcome strong")
     finally:
         chromium.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})  # type: ignore[no-untyped-call]
+
+
+def test_while_one_types(chromium: WebDriver, address: str) -> None:
+    """The answer follows the message without a click, and an incomplete message is no reason to stop."""
+    chromium.get(address)
+    field = chromium.find_element(By.ID, "message")
+    field.send_keys('{"meta":{"op":"ins","table":"A.B"},"data":')
+    assert "not recognised" == text(chromium, ".outcome strong")
+    assert 4 == len(chromium.find_elements(By.CSS_SELECTOR, "#refusals li"))
+    assert "playground" not in text(chromium, "#refusals")
+    field.send_keys('{"ID":1}}')
+    assert "INSERT of A.B" == text(chromium, "#event-1")
+    assert field == chromium.switch_to.active_element
+    meanings = text(chromium, ".meanings")
+    assert "TZ_UNKNOWN" not in meanings or "no zone is configured" in meanings
+    assert [] == complaints(chromium)
+
+
+def test_message_and_event_side_by_side(chromium: WebDriver, address: str) -> None:
+    """A sample needs no click. The swap shows both readings, and its note leads to its meaning."""
+    chromium.get(f"{address}?sample=canal_swap")
+    form, result = chromium.find_element(By.ID, "question").rect, chromium.find_element(By.ID, "result").rect
+    assert form["x"] + form["width"] <= result["x"]
+    assert result["y"] < form["y"] + 100
+    read = text(chromium, "[aria-labelledby=event-1]"), text(chromium, "[aria-labelledby=other-1]")
+    assert ('"new" "paid" changed', '"paid" "new" changed') == tuple(part.rpartition("state ")[2] for part in read)
+    chromium.find_element(By.LINK_TEXT, "SWAP_OLD_DATA").click()
+    target = "const t = document.querySelector('dt:target'); return t && t.nextElementSibling.textContent"
+    told = WebDriverWait(chromium, PATIENCE_SECONDS).until(lambda _: chromium.execute_script(target))
+    assert "old was read as the row after the change" in told
+
+
+def test_a_permanent_link(chromium: WebDriver, address: str) -> None:
+    """The link restores message and options, and the message is not in any address that the browser requests."""
+    message = '{"meta":{"op":"ins","table":"Lä.B"},"data":{"ID":"50% & #1"}}'
+    chromium.get(address)
+    assert not chromium.find_element(By.ID, "permalink").is_displayed()
+    chromium.find_element(By.ID, "message").send_keys(message)
+    chromium.find_element(By.ID, "options").send_keys("timezone: Europe/Berlin")
+    chromium.find_element(By.CSS_SELECTOR, "#dialect [value=shareplex]").click()
+    link = chromium.find_element(By.ID, "permalink").get_attribute("href")
+    assert link is not None
+    asked(chromium)
+    chromium.get("about:blank")
+    chromium.get(link)
+    assert "INSERT of Lä.B" == text(chromium, "#event-1")
+    found = chromium.execute_script("return [...document.getElementById('question')].map((field) => field.value)")
+    assert [message, "shareplex", "timezone: Europe/Berlin"] == [found[0], found[1], found[-4]]
+    assert [] == [url for url in asked(chromium) if "50" in url.partition("#")[0]]
+    for broken in ("#m=", "#m=%7B", "#m=null", "#m=%E0%A4%A"):
+        chromium.get("about:blank")
+        chromium.get(address + broken)
+        assert "The link is incomplete" in text(chromium, "#answer"), broken
+
+
+def test_a_hostile_permanent_link(chromium: WebDriver, address: str) -> None:
+    """Anyone can send a link, so its fields are text, and only the known ones are used."""
+    hostile = "<img src=x onerror=alert(1)>"
+    fields = {"message": hostile, "options": hostile, "dialect": hostile, "__proto__": {"key": 1}, "action": hostile}
+    chromium.get("about:blank")
+    chromium.get(f"{address}#m={urllib.parse.quote(json.dumps(fields))}")
+    chromium.find_element(By.CSS_SELECTOR, "#answer .alert, #answer .outcome")
+    assert 0 == chromium.execute_script("return document.querySelectorAll('main img, main script').length")
+    assert hostile == chromium.find_element(By.ID, "message").get_attribute("value")
+    complaints(chromium)  # the answer has the status 422
 
 
 def test_nothing_executes(chromium: WebDriver, address: str) -> None:

@@ -47,11 +47,22 @@ def test_form_and_answer(address: str) -> None:
     sample = samples()["canal_update"]
     status, text, _ = ask(f"{address}?sample=canal_update")
     assert "selected>canal<" in text
+    assert "UPDATE of shop.orders" in text
     form = {"message": sample.message, "dialect": "canal", "options": "profile: oss\r\ntinyint1_as_boolean: true"}
     status, text, _ = ask(address, form)
     assert (200, True) == (status, "UPDATE of shop.orders" in text)
     status, text, _ = ask(address, {**form, "options": "profile: osss"})
     assert (422, True) == (status, "did you mean oss?" in text)
+
+
+def test_only_the_answer(address: str) -> None:
+    """The page asks for it while its user types. It is part of a page and is protected like a page."""
+    status, text, headers = ask(f"{address}?part", {"message": '{"x":1}'})
+    assert (200, False, True) == (status, "<html" in text, 'id="refusals"' in text)
+    assert HEADERS.items() <= dict(headers).items()
+    status, text, _ = ask(f"{address}?part", {"message": "{}", "options": HOSTILE, "dialect": HOSTILE})
+    assert (422, False) == (status, "<script>alert" in text)
+    assert 403 == ask(f"{address}?part", {"message": "{}"}, Origin="http://evil.example")[0]
 
 
 def test_texts_from_outside_are_text(address: str) -> None:

@@ -1,4 +1,5 @@
-// Ctrl+Enter in a text area submits its form, and focus moves to the result. Everything works without this file.
+// Ctrl+Enter in a text area submits its form, and the playground translates while one types. Everything else works
+// without this file.
 "use strict";
 for (const area of document.querySelectorAll("textarea")) {
   area.addEventListener("keydown", (event) => {
@@ -20,5 +21,52 @@ if (live) {
     }
   }, 2000);
 }
+// The fields of the playground are in the fragment of a permanent link, which browsers do not send to the server.
+const question = document.getElementById("question");
+if (question) {
+  const answer = document.getElementById("answer");
+  const permalink = document.getElementById("permalink");
+  const names = ["message", "dialect", "encoding", "options", "before", "key"];
+  let timer, request;
+  const ask = async () => {
+    request?.abort();
+    const own = (request = new AbortController());
+    try {
+      const response = await fetch("/?part", { method: "POST", body: new FormData(question), signal: own.signal });
+      answer.innerHTML = await response.text();
+      document.getElementById("said").textContent = answer.querySelector(".outcome, .alert")?.textContent ?? "";
+    } catch (error) {
+      if (error.name !== "AbortError") answer.textContent = "The desk does not respond.";
+    }
+  };
+  const link = () => {
+    const fields = names.map((name) => [name, question.elements[name].value]);
+    permalink.href = "/#m=" + encodeURIComponent(JSON.stringify(Object.fromEntries(fields)));
+    permalink.hidden = !question.elements.message.value;
+  };
+  const open = () => {
+    if (!location.hash.startsWith("#m=")) return;
+    try {
+      const fields = JSON.parse(decodeURIComponent(location.hash.slice(3)));
+      for (const name of names) if (typeof fields[name] === "string") question.elements[name].value = fields[name];
+    } catch {
+      answer.textContent = "The link is incomplete: it contains no message.";
+      return;
+    }
+    link();
+    ask();
+  };
+  const changed = () => {
+    link();
+    clearTimeout(timer);
+    if (question.elements.message.value) timer = setTimeout(ask, 300);
+  };
+  question.addEventListener("input", changed);
+  question.addEventListener("change", changed);
+  addEventListener("hashchange", open);
+  link();
+  open();
+}
+// On a narrow screen, the result is below the form.
 const found = document.getElementById("error") || document.getElementById("result");
-if (found) found.scrollIntoView({ block: "start" });
+if (found && found.getBoundingClientRect().top > innerHeight) found.scrollIntoView({ block: "start" });
