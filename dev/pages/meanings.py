@@ -1,7 +1,7 @@
-"""Write the meanings of codes and notes for the desk: `python -m dev.pages.meanings`.
+"""Write the meanings of codes and notes, and the runbooks, for the desk: `python -m dev.pages.meanings`.
 
-The meanings are in tables of the documentation, next to what they concern. The desk shows them without a network, so
-they are collected into translator/web/meanings.json. A test compares the file with the pages.
+The documentation explains them. The desk shows them without a network, so they are collected into
+translator/web/meanings.json and translator/web/runbooks.json. A test compares the files with the pages.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[2]
-FILE = ROOT / "translator" / "web" / "meanings.json"
+FOLDER = ROOT / "translator" / "web"
 
 _PAGES = (
     *("docs/operate/dead-letters.md", "docs/envelope.md", "docs/envelope/values.md", "docs/envelope/statements.md"),
@@ -25,6 +26,7 @@ _TABLES = frozenset({"code", "note", "issue"})
 _NAME = re.compile(r"`([A-Z][A-Z0-9_]{3,})(?:=[^`]*)?`")
 _ITEM = re.compile(r"^- `([A-Z][A-Z_]{3,})` (?:is|means) ")
 _LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
+_PARAGRAPH = re.compile(r"\n\s*\n\s*(?:- )?|\n *- ")
 _RULE = re.compile(r"^\|[ :|-]+\|$")
 
 
@@ -70,9 +72,24 @@ def _plain(text: str) -> str:
     return _LINK.sub(r"\1", text).replace("`", "").replace("**", "")
 
 
-def page() -> str:
-    return json.dumps(meanings(), ensure_ascii=False, indent=1) + "\n"
+def runbooks() -> dict[str, dict[str, Any]]:
+    """Return the runbook of each alert: its page and its paragraphs. Code in a paragraph keeps its backquotes."""
+    found = {}
+    for page in ("docs/runbooks/translator.md", "docs/runbooks/spark-sink.md"):
+        for section in (ROOT / page).read_text(encoding="utf-8").split("\n## ")[1:]:
+            alert, _, text = section.partition("\n")
+            paragraphs = _PARAGRAPH.split(text.strip())
+            plain = [_LINK.sub(r"\1", " ".join(part.split())).replace("**", "") for part in paragraphs]
+            found[alert] = {"page": page, "paragraphs": plain}
+    return found
+
+
+def files() -> dict[Path, str]:
+    """Return the content of each generated file."""
+    content = {"meanings.json": meanings(), "runbooks.json": runbooks()}
+    return {FOLDER / name: json.dumps(each, ensure_ascii=False, indent=1) + "\n" for name, each in content.items()}
 
 
 if __name__ == "__main__":
-    FILE.write_text(page(), encoding="utf-8")
+    for file, content in files().items():
+        file.write_text(content, encoding="utf-8")

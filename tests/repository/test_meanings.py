@@ -1,12 +1,13 @@
 """The desk explains every code and note with the words of the documentation."""
 
-from dev.pages.meanings import FILE, page
+from dev.pages.meanings import files
 from translator.errors import ErrorCode
 from translator.web.meanings import meaning, meanings
 
 
-def test_the_file_is_up_to_date() -> None:
-    assert page() == FILE.read_text(encoding="utf-8"), "python -m dev.pages.meanings"
+def test_the_files_are_up_to_date() -> None:
+    for file, content in files().items():
+        assert content == file.read_text(encoding="utf-8"), "python -m dev.pages.meanings"
 
 
 def test_every_code_has_a_meaning() -> None:

@@ -13,8 +13,9 @@ from translator.errors import CdcError
 from translator.web import service_pages, sink_pages
 from translator.web.access import Access
 from translator.web.guarding import form, guarded
+from translator.web.home_pages import HOME, HomePages
 from translator.web.letter_pages import LetterPages
-from translator.web.meanings import meanings
+from translator.web.meanings import meanings, runbooks
 from translator.web.playground import (
     BYTES,
     ENCODINGS,
@@ -57,15 +58,23 @@ def application(
     known = _LOCAL | {host.lower() for host in hosts}
     app = web.Application(middlewares=guarded(known), client_max_size=_FORM_BYTES)
     app.add_routes(
-        [web.get("/", _form), web.post("/", _answered), web.get("/codes", _codes), web.get("/static/{name}", _static)]
+        [
+            web.get("/", _form),
+            web.post("/", _answered),
+            web.get("/codes", _codes),
+            web.get("/runbooks", _runbooks),
+            web.get("/static/{name}", _static),
+        ]
     )
     others = (*(service_pages.NAV if service is not None else ()), *(sink_pages.NAV if sink is not None else ()))
     access = access or Access()
     login = (("/login", "Log in"),) if service is not None and access.has_login else ()
-    nav = (("/", "Playground"), *others, ("/codes", "Codes"), *login)
+    home = (HOME,) if service is not None else ()
+    nav = (*home, ("/", "Playground"), *others, ("/codes", "Codes"), *login)
     if service is not None:
         app.add_routes(service_pages.ServicePages(service, access, nav).routes())
         app.add_routes(LetterPages(service, access, nav).routes())
+        app.add_routes(HomePages(service, sink, nav).routes())
     if sink is not None:
         app.add_routes(sink_pages.SinkPages(sink, nav).routes())
     app[_TURNS] = asyncio.Semaphore(_AT_ONCE)
@@ -149,6 +158,10 @@ def _page(
 
 async def _codes(request: web.Request) -> web.Response:
     return page("codes.html", title="Codes", nav=request.app[_NAV], meanings=meanings())
+
+
+async def _runbooks(request: web.Request) -> web.Response:
+    return page("runbooks.html", title="Runbooks", nav=request.app[_NAV], runbooks=runbooks())
 
 
 async def _static(request: web.Request) -> web.Response:

@@ -1,4 +1,4 @@
-"""The meanings of codes and notes, as the documentation explains them."""
+"""The meanings of codes and notes, and the runbooks of alerts, as the documentation explains them."""
 
 from __future__ import annotations
 
@@ -21,6 +21,24 @@ class Meaning(Struct, frozen=True, forbid_unknown_fields=True):
     page: str
     heading: str
     text: str
+
+
+class Runbook(Struct, frozen=True, forbid_unknown_fields=True):
+    """The instructions for an alert.
+
+    Args:
+        paragraphs: text in which code is between backquotes.
+    """
+
+    page: str
+    paragraphs: Sequence[str]
+
+
+@cache
+def runbooks() -> Mapping[str, Runbook]:
+    """Return the runbooks by alert, in the order of their pages."""
+    text = resources.files("translator.web").joinpath("runbooks.json").read_bytes()
+    return msgspec.json.decode(text, type=dict[str, Runbook])
 
 
 @cache

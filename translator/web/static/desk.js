@@ -6,14 +6,14 @@ for (const area of document.querySelectorAll("textarea")) {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) area.form.requestSubmit();
   });
 }
-// Refreshes the status, except while the page is hidden.
+// Refreshes the home page and the status, except while the page is hidden.
 const live = document.getElementById("live");
 if (live) {
   setInterval(async () => {
     if (document.hidden) return;
     const stale = document.getElementById("stale");
     try {
-      const response = await fetch("/status?part", { headers: { Accept: "text/html" } });
+      const response = await fetch(live.dataset.part, { headers: { Accept: "text/html" } });
       stale.hidden = response.ok;
       if (response.ok) live.innerHTML = await response.text();
     } catch {
