@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from typing import Any
 
 import msgspec
@@ -79,7 +79,10 @@ def key_changes(subject: Subject) -> None:
         for moves in ([(second, third), (first, second)], [(first, second), (second, third)]):
             _check_rows(change, moves, apart)
     if not found:
-        raise NotApplicable("no message in the cases is JSON with a change of a row's key. Add such a case")
+        raise NotApplicable(
+            "no message in the cases is JSON with a change of a row's key, or the plug-in rejects it with any other "
+            "key. Add such a case, or test this property in the plug-in's own tests"
+        )
 
 
 def _each_change(subject: Subject) -> Iterator[KeyChange]:
@@ -96,11 +99,24 @@ def _each_change(subject: Subject) -> Iterator[KeyChange]:
         for path in likely_carriers(document, events):
             variants = variants_of(trial, message, document, path, events)
             moves |= dict.fromkeys(_moved_by(variants), path)
-        if all((which, column) in moves for which in ("key", "key_old") for column in columns):
+        values = {("key", column): key[column] for column in columns}
+        values |= {("key_old", column): key_old.get(column) for column in columns}
+        missing = {str(value) for part, value in values.items() if part not in moves}
+        if not missing:
             old, new = ([moves[which, column] for column in columns] for which in ("key_old", "key"))
             yield KeyChange(name, trial, message, document, old, new)
-        else:
+        elif not _rejects_others(trial, message, document, missing):
             raise Failed(f"{name}: the old or the new key is not a value in the message", _REMEDY)
+
+
+def _rejects_others(trial: Trial, message: Message, document: Any, values: Set[str]) -> bool:
+    """Return whether a message becomes a dead letter whenever a member with one of these values has another value.
+
+    A format can send a key twice, and a plug-in can compare both.
+    """
+    paths = [path for path, value in members(document) if str(value) in values]
+    edits = [{path: other} for path in paths for other in new_values(document, value_at(document, path), 2)]
+    return bool(edits) and all(trial.rejects(with_value(message, edited(document, edit))) for edit in edits)
 
 
 def _moved_by(variants: Sequence[Sequence[ChangeEvent]]) -> Iterator[tuple[str, str]]:
