@@ -55,7 +55,7 @@ class _StoredCase(Struct, forbid_unknown_fields=True):
     about: str = ""
     options: dict[str, Any] = {}
     tables: tuple[DeclaredTable, ...] = ()
-    expected: list[Any] | None = None
+    expected: list[Any] | msgspec.UnsetType = msgspec.UNSET
 
 
 def read_cases(package: Path) -> list[Case]:
@@ -76,9 +76,12 @@ def _case(file: Path) -> Case:
         messages = tuple(_message(number, one) for number, one in enumerate(stored.messages))
     except (msgspec.DecodeError, ValueError) as error:
         raise ConfigError(f"{file}: {error}") from None
-    if not messages or (stored.expected is not None and len(stored.expected) != len(messages)):
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be read: {error.strerror}") from None
+    expected = None if stored.expected is msgspec.UNSET else stored.expected
+    if not messages or (expected is not None and len(expected) != len(messages)):
         raise ConfigError(f"{file}: expected at least one message, and as many results in `expected` as messages")
-    return Case(file.stem, messages, stored.options, stored.tables, stored.expected, str(file))
+    return Case(file.stem, messages, stored.options, stored.tables, expected, str(file))
 
 
 def _message(offset: int, stored: _StoredMessage) -> Message:
@@ -121,11 +124,18 @@ def _event(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def write_expected(case: Case, results: Sequence[Any]) -> None:
-    """Add the results to the case's file, with a line for each event. The rest of the file is not changed."""
+    """Add the results to the case's file, with a line for each event. The rest of the file is not changed.
+
+    Raises:
+        ConfigError: the file cannot be read or written.
+    """
     file = Path(case.file or "")
     text = ",\n".join(f"    {_lines(result)}" for result in results)
-    head = file.read_text(encoding="utf-8").rstrip().removesuffix("}").rstrip()
-    file.write_text(f'{head},\n  "expected": [\n{text}\n  ]\n}}\n', encoding="utf-8")
+    try:
+        head = file.read_text(encoding="utf-8").rstrip().removesuffix("}").rstrip()
+        file.write_text(f'{head},\n  "expected": [\n{text}\n  ]\n}}\n', encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be written: {error.strerror}") from None
 
 
 def _lines(result: Any) -> str:

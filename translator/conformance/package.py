@@ -59,12 +59,14 @@ def read_package(folder: Path) -> Package:
     file = folder / "pyproject.toml"
     try:
         project = tomllib.loads(file.read_text(encoding="utf-8"))["project"]
-        entries: dict[str, Any] = project.get("entry-points", {}).get(GROUP, {})
+        entries: Any = project.get("entry-points", {}).get(GROUP, {})
         distribution, version = str(project["name"]), str(project.get("version", "unknown"))
     except OSError as error:
         raise ConfigError(f"{file} cannot be read: {error.strerror}. Specify the folder of a plug-in") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, KeyError, AttributeError) as error:
         raise ConfigError(f"{file} is not the project of a distribution: {type(error).__name__}: {error}") from None
+    if not isinstance(entries, dict):
+        raise ConfigError(f'{file}: [project.entry-points."{GROUP}"] is {type(entries).__name__}; expected a table')
     if len(entries) != 1:
         raise ConfigError(
             f'{file} has {len(entries)} entry points in [project.entry-points."{GROUP}"]; expected exactly one'

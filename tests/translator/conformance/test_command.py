@@ -74,13 +74,16 @@ def test_a_property_that_fails(tmp_path: Path) -> None:
         (("test", "cdc-dialect-two"), "has 2 entry points"),
         (("test", "cdc-dialect-damaged"), "is not the project of a distribution: TOMLDecodeError"),
         (("test", "cdc-dialect-odd"), "cases/odd.json: Object contains unknown field `mesages`"),
+        (("test", "cdc-dialect-list"), "is list; expected a table"),
+        (("test", "cdc-dialect-folder"), "cases/folder.json cannot be read: Is a directory"),
+        (("test", "--write", "cdc-dialect-null"), "cases/null.json: Expected `array`, got `null` - at `$.expected`"),
         (("test", "cdc-dialect-few"), "expected at least one message, and as many results"),
     ],
 )
 def test_mistakes(arguments: tuple[str, str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A mistake in the call has the exit code 2 and says what was expected."""
     monkeypatch.chdir(tmp_path)
-    for name in ("twice", "two", "damaged", "odd", "few"):
+    for name in ("twice", "two", "damaged", "odd", "few", "list", "folder", "null"):
         run("dialect", "new", name)
     for file in Path("cdc-dialect-twice/cases").iterdir():
         file.unlink()
@@ -89,6 +92,11 @@ def test_mistakes(arguments: tuple[str, str], said: str, tmp_path: Path, monkeyp
     )
     Path("cdc-dialect-damaged/pyproject.toml").write_text("[")
     Path("cdc-dialect-odd/cases/odd.json").write_text('{"mesages": []}')
+    Path("cdc-dialect-list/pyproject.toml").write_text(
+        '[project]\nname = "x"\n[project.entry-points]\n"cdc_translator.dialects" = ["x"]\n'
+    )
+    Path("cdc-dialect-folder/cases/folder.json").mkdir()
+    Path("cdc-dialect-null/cases/null.json").write_text('{"messages": [{"value": {}}], "expected": null}')
     Path("cdc-dialect-few/cases/few.json").write_text('{"messages": [{"value": {}}], "expected": []}')
     ran = run("dialect", *arguments)
     assert (2, True) == (ran.returncode, said in ran.stderr), ran.stderr
