@@ -17,6 +17,7 @@ _TEMPLATE = Path(__file__).with_name("template")
 _FILES: Mapping[str, str] = {
     "pyproject.toml": "pyproject.toml.txt",
     "README.md": "README.md.txt",
+    ".gitignore": "gitignore.txt",
     "cdc_dialect_@NAME@.py": "dialect.py.txt",
     "cases/insert.json": "insert.json",
     "cases/key_change.json": "key_change.json",

@@ -21,6 +21,7 @@ def test_a_new_plugin(tmp_path: Path) -> None:
     made = run("dialect", "new", "shop", "--into", str(tmp_path / "new"))
     assert 0 == made.returncode, made.stderr
     folder = tmp_path / "new" / "cdc-dialect-shop"
+    assert "*.egg-info/" in (folder / ".gitignore").read_text().splitlines()
     ran = run_process("dialect", "test", str(folder))
     assert 0 == ran.returncode, ran.stdout
     first, *lines = ran.stdout.splitlines()

@@ -46,12 +46,13 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 def test_the_tutorial(tmp_path: Path, environment: dict[str, str]) -> None:
     """A new user runs the commands, writes the files and makes the changes. The output is the printed one."""
-    output, case = "", tmp_path / "cdc-dialect-shop" / "cases" / "with_time.json"
+    output, outputs, case = "", "", tmp_path / "cdc-dialect-shop" / "cases" / "with_time.json"
     for language, text in re.findall(r"^```(\w+)\n(.*?)^```$", TUTORIAL, re.MULTILINE | re.DOTALL):
         if language == "bash":
             command = ["bash", "-c", f"set -e\n{text}"]
             done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
             output = done.stdout
+            outputs += output
             assert (0 if "failed  " not in output else 1) == done.returncode, output + done.stderr
         elif language == "json":
             case.write_text(text)
@@ -65,7 +66,9 @@ def test_the_tutorial(tmp_path: Path, environment: dict[str, str]) -> None:
             assert '"expected"' in stored
             case.write_text(stored[: stored.index(',\n  "expected"')] + "\n}\n")
     assert '"ts_commit_us": 1700000000000000' in case.read_text()
-    assert '"op":"c"' in output
+    assert '"op":"c"' in outputs
+    (wheel,) = (tmp_path / "wheels").iterdir()
+    assert wheel.name.startswith("cdc_dialect_shop-0.1.0-")
     version = subprocess.run(
         ["translator", "--version"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
     )
