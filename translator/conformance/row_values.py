@@ -57,7 +57,8 @@ def each_carrier(subject: Subject) -> Iterator[Carrier]:
         if name not in subject.carriers:
             subject.carriers[name] = carriers(trial, message, document)
         events = trial.events(with_value(message, document)) or []
-        for path, cells in subject.carriers[name].items():
+        known: dict[Path, list[Cell]] = subject.carriers[name]
+        for path, cells in known.items():
             found = True
             yield Carrier(name, trial, message, document, path, cells, events)
     if not found:

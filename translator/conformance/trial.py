@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -22,9 +22,6 @@ from translator.resolution.resolve import Translation
 from translator.translation.dead_letter import DeadLetter
 from translator.translation.metadata_catalog import MetadataCatalog
 from translator.translation.translate import Translator
-
-if TYPE_CHECKING:
-    from translator.conformance.json_edits import Cell, Path
 
 SOURCE = "conformance"
 
@@ -78,7 +75,7 @@ class Subject(Struct, frozen=True):
     package: Package
     plugin: DialectPlugin
     cases: Sequence[Case]
-    carriers: dict[str, dict[Path, list[Cell]]] = {}
+    carriers: dict[str, Any] = {}
 
     def messages(self) -> Iterator[tuple[str, Trial, Message]]:
         """Return each message with a name for it. The messages before it in its case were translated before."""
