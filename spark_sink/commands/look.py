@@ -11,6 +11,7 @@ import click
 
 from cdc_core.command_line import CommandGroup, json_option
 from spark_sink.commands.configuration import config_option, configured, opened
+from spark_sink.errors import Reason
 from spark_sink.schema.business_view import ReaderEngine, create_view
 from spark_sink.schema.table_spec import Format
 
@@ -39,7 +40,7 @@ def status(config: Path, as_json: bool) -> None:
         click.echo(f"excluded by tables.exclude: {', '.join(found['excluded'])}")
     for table in found["tables"]:
         name, file = shlex.quote(table["table"]), shlex.quote(str(config))
-        if table["loaded"] is not None:
+        if table["parked"] == Reason.RELOAD:
             click.echo(f"once the load is complete, run: spark-sink reload {name} end -c {file}")
         elif table["parked"]:
             click.echo(f"once the cause is fixed, run: spark-sink resume {name} -c {file}")
@@ -50,10 +51,8 @@ def status(config: Path, as_json: bool) -> None:
 def _line(table: dict[str, Any]) -> str:
     parts = [table["table"], "no version" if table["version"] is None else f"version {table['version']}"]
     since = f"{table['since']:%Y-%m-%d %H:%M:%S} UTC" if table["parked"] else ""
-    if table["loaded"] is not None:
-        parts.append(
-            f"reloading since {since}, {table['waiting']} events waiting, {table['loaded']} of them loaded rows"
-        )
+    if table["parked"] == Reason.RELOAD:
+        parts.append(f"reloading since {since}, {table['waiting']} events waiting")
     elif table["parked"]:
         parts.append(f"PARKED since {since}, {table['waiting']} events waiting: {table['parked']}: {table['detail']}")
     if table["beside"]:

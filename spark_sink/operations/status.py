@@ -17,9 +17,8 @@ from spark_sink.control_tables.batches import BatchTable
 from spark_sink.control_tables.cut import fold, resume_offsets
 from spark_sink.control_tables.requests import RequestTable
 from spark_sink.control_tables.verified import VerifiedTable
-from spark_sink.errors import ConfigError, FatalError, Reason
+from spark_sink.errors import ConfigError, FatalError
 from spark_sink.events import parking, quarantine
-from spark_sink.events.parking import Cause
 from spark_sink.schema.table_naming import TablePattern
 from spark_sink.tables.delta.control_tables import ParkedTables, rows_of
 from spark_sink.tables.formats import FormatTables
@@ -77,8 +76,7 @@ def status(tables: FormatTables, pipeline: str, pattern: TablePattern) -> dict[s
     warehouse = tables.warehouse
     batches = BatchTable(warehouse, pipeline, "", "")
     written = batches.read(["batch", "checkpoint", "ended_at", "versions"]).sort_by("ended_at").to_pylist()
-    parked_tables = ParkedTables(warehouse, pipeline)
-    held = parked_tables.held()
+    held = ParkedTables(warehouse, pipeline).held()
     broken = Counter((row["target"], row["reason"]) for row in quarantined(warehouse, pattern))
     versions: dict[str, int] = {}
     for row in written:
@@ -97,7 +95,6 @@ def status(tables: FormatTables, pipeline: str, pattern: TablePattern) -> dict[s
                 "detail": held[name].detail if name in held else None,
                 "since": datetime.fromtimestamp(held[name].since / 1e6, UTC) if name in held else None,
                 "waiting": held[name].events if name in held else 0,
-                "loaded": sum(parked_tables.loads(name)) if _is_reloading(held.get(name)) else None,
                 "beside": beside.get(name, {}),
                 "layout": laid_out.get(name, []),
                 "quarantined": {reason: count for (target, reason), count in sorted(broken.items()) if target == name},
@@ -116,10 +113,6 @@ def status(tables: FormatTables, pipeline: str, pattern: TablePattern) -> dict[s
             if not request.ended
         ],
     }
-
-
-def _is_reloading(cause: Cause | None) -> bool:
-    return cause is not None and cause.reason == Reason.RELOAD
 
 
 def newest_batches(warehouse: str, pipeline: str, most: int) -> list[dict[str, Any]]:

@@ -405,7 +405,7 @@ def test_the_commands_on_the_page(merging_lake: MergingLake, tmp_path: Path) -> 
     for number, events in enumerate(LOAD):
         _apply(lake, 2 + number, events)
     shown = said(status).replace(str(tmp_path / "sink.yaml"), "sink.yaml")
-    assert "9 events waiting, 4 of them loaded rows" in shown
+    assert "9 events waiting\n" in shown
     printed = [re.sub(r"\d+", "0", line) for line in shown.splitlines() if ITEMS not in line]
     assert printed == [
         re.sub(r"\d+", "0", line.strip()) for line in text.split(status)[1].split("```")[0].split("\n")[1:-1]
