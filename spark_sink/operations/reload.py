@@ -25,7 +25,7 @@ from spark_sink.errors import FatalError, Reason, unknown
 from spark_sink.events.shared_tables import SEVERAL
 from spark_sink.operations.copies import as_table
 from spark_sink.operations.resume import resume
-from spark_sink.operations.sweep import sweep_unchanged
+from spark_sink.operations.sweep import reached_positions, sweep_unchanged
 from spark_sink.schema.table_naming import shadow_of
 from spark_sink.table_report import Done, NeedsSpark, TableCounters, TableReport
 from spark_sink.tables.changes import Marker
@@ -162,16 +162,29 @@ class Reload:
     def _check_loaded(self, target: str) -> None:
         """Make sure that the table has not been rolled back, and that a load is waiting.
 
+        A load that began after the reload has no position below those that the table had reached by then.
+
         Raises:
             Refused: the table was rolled back or removed.
-            FatalError: no load is waiting.
+            FatalError: no load is waiting, or the table would ignore it.
         """
-        check_state(target, self._opened(target), self._control.batches.last_seen().get(target))
-        if not any(self._control.parked.loads(target)):
-            raise FatalError(
-                "no event of a load (operation r) is waiting, so ending the reload would delete every row that has not "
-                f"changed since. Wait for the load, or run `spark-sink reload {shlex.quote(target)} cancel`"
-            )
+        table = self._opened(target)
+        check_state(target, table, self._control.batches.last_seen().get(target))
+        reached, is_loaded = reached_positions(table), False
+        for scope, pos in self._control.parked.loads(target):
+            is_loaded = True
+            if pos >= reached.get(scope, ""):
+                return
+        found = (
+            "every event of the load (operation r) has a lower position than the table's newest row; under native "
+            "order, a load needs a new epoch"
+            if is_loaded
+            else "no event of a load (operation r) is waiting"
+        )
+        raise FatalError(
+            f"{found}. Ending the reload would delete every row that has not changed since. Wait for the load, or run "
+            f"`spark-sink reload {shlex.quote(target)} cancel`"
+        )
 
     def _apply_next(self, target: str) -> bool:
         """Apply the next waiting events to the shadow. Return whether more are waiting."""

@@ -60,13 +60,17 @@ def sweep_unchanged(table: MirrorTable | HistoryTable, before: MirrorTable | His
     """Delete the rows whose position has not changed since an earlier state of the table, and return how many were
     deleted. See `sweep`.
     """
-    reached = before.max_positions() if isinstance(before, MirrorTable) else before.greatest()
-    swept = _unchanged(table, before.written(), reached)
+    swept = _unchanged(table, before.written(), reached_positions(before))
     if isinstance(table, MirrorTable):
         return _delete(table, swept)
     for scope, pos in swept.positions.items():
         _end_versions(table, {key for key, one in swept.keys.items() if one == scope}, scope, pos)
     return len(swept.keys)
+
+
+def reached_positions(table: MirrorTable | HistoryTable) -> Mapping[str, str]:
+    """Return the greatest position in each scope."""
+    return table.max_positions() if isinstance(table, MirrorTable) else table.greatest()
 
 
 def _end_versions(table: HistoryTable, keys: Collection[Key], scope: str, pos: str) -> None:

@@ -295,9 +295,9 @@ class ParkedTables(ControlTable):
         rows = f"{self._mine} AND target = {literal(target)} AND turn <= {last}"
         self._open().delete(f"{rows} AND reason = {literal(reason.value)} AND kafka_offset IS NULL")
 
-    def loads(self, target: str) -> Iterator[bool]:
-        """Return, for each parked event of a table, whether it is from a load. The events are read one file at a
-        time.
+    def loads(self, target: str) -> Iterator[tuple[str, str]]:
+        """Return the scope and position of each parked event of a table that is from a load. The events are read one
+        file at a time.
         """
         wanted = {"pipeline": self.pipeline, "target": target}
         files = self._open().to_pyarrow_dataset()
@@ -307,7 +307,8 @@ class ParkedTables(ControlTable):
             for batch in file.to_batches(schema=files.schema, columns=[*wanted, "value"]):
                 for value in batch.filter(_all_equal(batch, wanted)).column("value"):
                     event = event_in(value.as_py())
-                    yield event is not None and event["op"] == _LOADED
+                    if event is not None and event["op"] == _LOADED:
+                        yield event["pos_scope"], event["pos"]
 
     def leave_out(self, target: str, partition: int, first: int, last: int) -> None:
         """Remove a table's parked events between two offsets, including the last one."""

@@ -253,6 +253,21 @@ def test_what_is_rejected(merging_lake: MergingLake) -> None:
     assert "it is parked (COMMAND); run `spark-sink resume shop_sales.orders` first" == _reload(lake, "begin").error
 
 
+@pytest.mark.parametrize("mode", [Mode.MIRROR, Mode.HISTORY])
+def test_a_load_that_is_too_old(merging_lake: MergingLake, mode: Mode) -> None:
+    """The table would ignore it, as it does under native order without a new epoch."""
+    lake = merging_lake
+    _lake(lake, (Format.DELTA, {}, mode))
+    _done(_reload(lake, "begin"))
+    _apply(lake, 2, [_order("r", id, 0, "loaded") for id in (1, 2, 4)])
+    failed = _reload(lake, "end")
+    assert (State.FAILED, True) == (failed.state, "needs a new epoch" in (failed.error or "")), failed
+    assert OLD == _shown(lake)
+    _apply(lake, 3, [_order("r", 1, 9, "loaded")])
+    _done(_reload(lake, "end"))
+    assert {1: "loaded"} == _shown(lake)
+
+
 @pytest.mark.parametrize(
     ("rules", "why"),
     [
