@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spark_sink.config.settings import Settings
 from spark_sink.control_tables.batches import ControlTables
-from spark_sink.errors import ConfigError, FatalError
+from spark_sink.errors import ConfigError, FatalError, Reason
 from spark_sink.events.shared_tables import SEVERAL
 from spark_sink.operations.applied_topic import AppliedTopic
 from spark_sink.operations.checksum_runs import TABLE, ChecksumColumns, newest_run
@@ -95,8 +96,16 @@ def _mirror(loaded: Settings, tables: FormatTables, table: str, cut: Cut, contro
     if mirror.shape.table.source == SEVERAL:
         raise ConfigError("--against: a table that several source tables share cannot be compared with checksums")
     if table in cut["parked"]:
-        raise FatalError(f"{table} is parked, so it lacks events from before the checksums. Resume it first")
+        raise FatalError(_told_parked(table, cut["parked"][table]["reason"]))
     return mirror
+
+
+def _told_parked(table: str, reason: str) -> str:
+    lacks = "so it lacks events from before the checksums"
+    if reason == Reason.RELOAD:
+        command = f"spark-sink reload {shlex.quote(table)}"
+        return f"{table} is being reloaded, {lacks}. Run `{command} end` or `{command} cancel` first"
+    return f"{table} is parked, {lacks}. Resume it first"
 
 
 def _left_out(shape: TableShape, columns: ChecksumColumns) -> dict[str, str]:

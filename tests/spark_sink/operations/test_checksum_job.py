@@ -21,6 +21,7 @@ from dev.servers import mariadb
 from dev.servers.broker import Broker
 from dev.servers.stack import wait_until
 from spark_sink.config.source_database import DatabaseType
+from spark_sink.errors import Reason
 from spark_sink.operations import checksum_job
 from spark_sink.operations.checksum_runs import TABLE
 from spark_sink.operations.digest_sql import DigestSql
@@ -272,6 +273,24 @@ def test_a_run_that_has_not_arrived_completely(
     lake.receive(1, [*checksums])
     code, told = lake.verify("--against", "checksums", "--settle", "0")
     assert (code, "checksums: INCONCLUSIVE" in told) == (4, True), told
+
+
+@pytest.mark.parametrize(
+    ("reason", "told"),
+    [
+        (Reason.COMMAND, "is parked, so it lacks events from before the checksums. Resume it first"),
+        (Reason.RELOAD, f"Run `spark-sink reload {NAME} end` or `spark-sink reload {NAME} cancel` first"),
+    ],
+)
+def test_a_table_whose_events_wait(broker: Broker, tmp_path: Path, reason: Reason, told: str) -> None:
+    lake = TopicLake(tmp_path, broker)
+    schema = lake.announce(schema_of({"id": "int64"}))
+    lake.receive(0, [change("c", {"id": 1}, {}, pos=1, schema=schema)])
+    lake.control.parked.park(NAME, reason, "it waits")
+    lake.control.changed()
+    lake.receive(1, [change("c", {"id": 2}, {}, pos=2, schema=schema)])
+    code, found = lake.verify("--against", "checksums", "--settle", "0")
+    assert (code, told in found) == (1, True), found
 
 
 @pytest.mark.parametrize(
