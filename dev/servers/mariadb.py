@@ -129,17 +129,21 @@ class MariaDb(Server):
             raise MariaDbError(f"the statements failed: {ran.stderr.strip()[-500:]}")
         return [line.split("\t") for line in ran.stdout.splitlines()]
 
+    def force(self, sql: str) -> None:
+        """Execute statements as the administrator, and continue after those that fail."""
+        self._client(sql, "--force")
+
     def position(self) -> LogPosition:
         """Return the end of the binary log."""
         ((file, offset, *_),) = self.run("SHOW MASTER STATUS")
         return LogPosition(file, int(offset))
 
-    def _client(self, sql: str) -> subprocess.CompletedProcess[str]:
+    def _client(self, sql: str, *more: str) -> subprocess.CompletedProcess[str]:
         program = str(_program("mariadb"))
         options = ("--no-defaults", f"--socket={self._socket}", "--user=root", "--default-character-set=utf8mb4")
         output = ("--batch", "--skip-column-names", "--quick", "--max-allowed-packet=256M")
         return subprocess.run(
-            [program, *options, *output], input=sql, capture_output=True, encoding="utf-8", check=False
+            [program, *options, *output, *more], input=sql, capture_output=True, encoding="utf-8", check=False
         )
 
     def _make(self, data: Path) -> None:

@@ -100,7 +100,9 @@ _LITERALS: Mapping[DatabaseType, Callable[[str], str]] = {
 }
 
 # SERIALIZABLE locks the rows that the job reads, and the gaps between them, until it commits. `computed_at` is the time
-# at which a statement began, and the last one begins after all rows are locked.
+# at which a statement began, and the last one begins after all rows are locked. After an error, a client can continue
+# (`mariadb --force`). The run then gets no total, so it does not count: ROW_COUNT() is -1 after a failed statement, and
+# a deadlock ends the transaction.
 _MARIADB = """SET NAMES utf8mb4;
 SET time_zone = '+00:00', SESSION innodb_lock_wait_timeout = 10, @run = UUID();
 SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE;
@@ -115,10 +117,12 @@ FROM (
   FROM {table} LOCK IN SHARE MODE
 ) AS r
 GROUP BY LEFT(k, {digits});
+SET @ranges = IF(@@in_transaction, ROW_COUNT(), -1);
 INSERT INTO {checksums} ({columns})
 SELECT @run, {name}, {total}, DATE_FORMAT(UTC_TIMESTAMP(6), '%Y-%m-%dT%H:%i:%s.%f'), COALESCE(SUM(row_count), 0),
   COALESCE(SUM(digest), 0), COALESCE(SUM(weighted), 0), {sent_columns}
-FROM (SELECT row_count, digest, weighted FROM {checksums} WHERE run = @run) AS r;
+FROM (SELECT row_count, digest, weighted FROM {checksums} WHERE run = @run) AS r
+HAVING COUNT(*) = @ranges;
 COMMIT;
 """
 

@@ -23,7 +23,7 @@ from dev.servers.stack import wait_until
 from spark_sink.config.source_database import DatabaseType
 from spark_sink.errors import Reason
 from spark_sink.operations import checksum_job
-from spark_sink.operations.checksum_runs import TABLE
+from spark_sink.operations.checksum_runs import TABLE, TOTAL
 from spark_sink.operations.digest_sql import DigestSql
 from spark_sink.operations.row_digests import ComparedColumns, key_hash
 from spark_sink.operations.verify_source import compared_columns
@@ -62,6 +62,7 @@ class JobDatabase(Database):
         read: returns the rows of a query.
         before_commit: executes the job up to its last statement, and then waits until the context ends.
         timeout: a statement after which writes do not wait for locks.
+        force: executes statements, and continues after those that fail.
     """
 
     def __init__(
@@ -71,9 +72,10 @@ class JobDatabase(Database):
         read: Callable[[str], list[tuple[Any, ...]]],
         before_commit: Callable[[str], AbstractContextManager[None]],
         timeout: str,
+        force: Callable[[str], Any],
     ) -> None:
         super().__init__(type, run, {})
-        self.read, self.before_commit, self._timeout = read, before_commit, timeout
+        self.read, self.before_commit, self._timeout, self.force = read, before_commit, timeout, force
 
     def is_blocked(self, sql: str) -> bool:
         try:
@@ -137,7 +139,14 @@ def _mariadb() -> Iterator[JobDatabase]:
             thread.join()
 
         timeout = "SET innodb_lock_wait_timeout = 1"
-        yield JobDatabase(DatabaseType.MARIADB, lambda sql: running.run(utc + sql), read, before_commit, timeout)
+
+        def run(sql: str) -> list[list[str]]:
+            return running.run(utc + sql)
+
+        def force(sql: str) -> None:
+            running.force(utc + sql)
+
+        yield JobDatabase(DatabaseType.MARIADB, run, read, before_commit, timeout, force)
 
 
 def _postgres() -> Iterator[JobDatabase]:
@@ -160,7 +169,7 @@ def _postgres() -> Iterator[JobDatabase]:
                 cursor.execute(job.replace("COMMIT;", ""))
                 yield
 
-        yield JobDatabase(DatabaseType.POSTGRES, read, read, before_commit, "SET lock_timeout = 100")
+        yield JobDatabase(DatabaseType.POSTGRES, read, read, before_commit, "SET lock_timeout = 100", read)
 
 
 @pytest.fixture
@@ -220,6 +229,25 @@ def test_writers_wait_for_the_job(lake: Lake, database: JobDatabase) -> None:
     with database.before_commit(database.job(lake)):
         assert [database.is_blocked(sql) for sql in changes] == [True, True, True]
     assert not database.is_blocked(changes[0])
+
+
+@pytest.mark.parametrize("lost", ["the rows", "the transaction"])
+def test_a_client_that_continues_after_an_error(lake: Lake, database: JobDatabase, lost: str) -> None:
+    """The run has no total, because it is not the table's."""
+    if database.type is DatabaseType.POSTGRES:
+        pytest.skip("PostgreSQL executes nothing in a transaction after an error")
+    rows = many_rows(random.Random(5), 50)
+    fill(lake, rows)
+    database.insert(rows)
+    job = database.job(lake).replace("timeout = 10", "timeout = 1")
+    if lost == "the rows":
+        with database.before_commit("START TRANSACTION; UPDATE orders SET text = 'x'; COMMIT;"):
+            database.force(job)
+    else:
+        database.force(job.replace("DELETE FROM", "ROLLBACK; DELETE FROM"))
+    assert TOTAL not in {row["key_range"] for row in database.checksums()}
+    database.run(job)
+    assert TOTAL in {row["key_range"] for row in database.checksums()}
 
 
 def lake_with_checksums(broker: Broker, folder: Path, database: JobDatabase) -> tuple[TopicLake, list[Row]]:
