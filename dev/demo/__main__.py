@@ -10,6 +10,7 @@ import base64
 import json
 import shutil
 import signal
+import subprocess
 import sys
 import time
 from collections import Counter
@@ -117,10 +118,17 @@ def main(changes: int, seed: int, directory: Path, stay: bool, real_canal: bool)
 
 
 def _stay(stack: Stack) -> None:
+    """Keep everything running, with a desk that shows the demo's pipeline, dead letters and tables."""
     console.print(f"Broker at {stack.bootstrap}, metrics at port {stack.web_port}. Press Ctrl-C to stop everything.")
-    while True:
-        stack.check()
-        time.sleep(1)
+    files: list[str | Path] = ["-c", stack.directory / "translator.yaml", "--sink", stack.directory / "sink.yaml"]
+    program = Path(sys.executable).with_name("translator")
+    with subprocess.Popen([program, "desk", *files, "--port", "0"]) as desk:
+        try:
+            while desk.poll() is None:
+                stack.check()
+                time.sleep(1)
+        finally:
+            desk.terminate()
 
 
 class Demo:

@@ -81,10 +81,10 @@ def desk(
         service = ServiceView(settings_module.load(config), say)
     lakehouse = None if sink is None else SinkView(sink)
     app = application([host, *names], service, Access(token, trusted_header, say), lakehouse)
-    asyncio.run(_serve(app, host, port, names))
+    asyncio.run(_serve(app, host, port, names, "" if service is None else "home"))
 
 
-async def _serve(app: web.Application, host: str, port: int, names: Collection[str]) -> None:
+async def _serve(app: web.Application, host: str, port: int, names: Collection[str], page: str) -> None:
     from aiohttp import web
 
     runner = web.AppRunner(app, access_log=None)
@@ -97,7 +97,7 @@ async def _serve(app: web.Application, host: str, port: int, names: Collection[s
                 f"cannot listen on {host}:{port}: {error.strerror}. Choose another port with --port"
             ) from None
         at, number, *_ = runner.addresses[0]
-        address = f"http://{f'[{at}]' if ':' in at else at}:{number}/"
+        address = f"http://{f'[{at}]' if ':' in at else at}:{number}/{page}"
         say(f"the desk is at {address}; press Ctrl-C to stop")
         await _signal()
     finally:
