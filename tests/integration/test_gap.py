@@ -19,7 +19,8 @@ from tests.integration._workers import PATIENCE, Workers, commit_noted, dumps, i
 from tests.translator.service._pipeline import CANAL_ROW
 from translator.codecs.avro import AvroCodec
 from translator.kafka.admin import _note
-from translator.service.start_offsets import _NOTE_END, GAP_PREFIX
+from translator.kafka.offset_note import END
+from translator.service.start_offsets import GAP_PREFIX
 
 pytestmark = pytest.mark.integration
 
@@ -125,7 +126,7 @@ def test_a_topic_that_was_made_again_while_nobody_read(empty_broker: Broker, tmp
         assert workers.said("the topic ends before the committed offset")
         wait_alone(workers)
         # The text that librdkafka returns can continue after the end of the note.
-        note = "".join(_note(left).partition(_NOTE_END)[:2])
+        note = "".join(_note(left).partition(END)[:2])
         commit(empty_broker, "raw", 10, f"{note}\0")
         assert 1 == stack.start("translator").wait(PATIENCE)
         assert workers.said("the topic was deleted and recreated (topic=")
