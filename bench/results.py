@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 
 class BenchCase(Struct, frozen=True):
-    """The subject of a measurement: one contestant that processes one kind of message."""
+    """What is measured: one contestant with one kind of message."""
 
     section: str
     """The section to which the case belongs: `contestants`, `columns`, `processes`, `partitions`, `tables`, `unusual`

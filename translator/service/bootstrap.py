@@ -61,7 +61,7 @@ def prepare(settings: Settings, *, accept_gap: bool = False) -> Components:
     Raises:
         ConfigError: as for `connect`; or two sources claim one topic; or this user is not allowed to read with the
             group.
-        RetryableError: as for `connect`; or no topic can be read.
+        RetryableError: a service that `connect` needs does not respond, or no topic can be read.
     """
     components = connect(settings, accept_gap=accept_gap, transactional=settings.delivery == "exactly_once")
     components.topics.check_group(settings.group)

@@ -39,7 +39,7 @@ partition again and again.
 """
 
 ASK_AGAIN = 10.0
-"""Seconds after which to query the registry again about an unknown schema. Messages do not wait for this."""
+"""Seconds between two queries to the registry for the same unknown schema. Messages do not wait for this."""
 
 RegisterSchema = Callable[[str, str], None]
 """Registers one of our schemas, by subject and text (`RegisteredSchemas.register`)."""

@@ -102,7 +102,7 @@ class Pipeline:
         self._given_back: set[tuple[str, int]] = set()
         self._on_stop = on_stop
         self.stopped: dict[tuple[str, int], PartitionStop] = {}
-        """The partitions that are stopped at a message, until they are handed over."""
+        """The stopped partitions that this process owns."""
         self._letters_log = BoundedLog(log.warning)
         for topic, route in routes.items():
             self.add(topic, route)

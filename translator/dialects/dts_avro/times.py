@@ -184,8 +184,8 @@ _NATURAL: Mapping[str, Callable[[Parts, int], str]] = {
 
 
 def _fraction(value: int | None, digits: int, raw: object) -> str:
-    """Return the digits after the point. Zero gives no digits, because writers also send zero for columns without a
-    fraction.
+    """Return the digits after the decimal point. Zero gives no digits, because writers also send zero for columns
+    without a fraction.
     """
     if not value:
         return ""
