@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
-from pyspark.sql import SparkSession
 
 from cdc_core import state_format
 from cdc_core.table_id import TableId
@@ -22,11 +21,9 @@ from dev.servers.broker import Broker
 from spark_sink.control_tables.verified import VerifiedTable
 from spark_sink.errors import Refused
 from spark_sink.schema.evolution import TableColumn, TableShape
-from spark_sink.spark.checkpoint import check_id, checkpoint_id
 from spark_sink.tables.delta import control_tables
 from spark_sink.tables.delta.control_tables import rows_of
 from spark_sink.tables.table_properties import shape_from, shape_properties
-from tests.spark_sink.conftest import spark as spark  # a fixture
 from tests.spark_sink.tables.test_deleted_rows import Commits
 from tests.translator.service.test_start_offsets import Bench
 from translator.errors import ErrorCode, FatalError
@@ -167,19 +164,3 @@ def test_deleted_rows(tmp_path: Path, earlier: Earlier) -> None:
     earlier()
     with pytest.raises(FatalError, match=r"the file _cdc/deleted/shop_sales/orders/.*has the format '1' of release"):
         commits.found()
-
-
-@pytest.mark.integration
-@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
-def test_a_checkpoint(spark: SparkSession, tmp_path: Path, earlier: Earlier) -> None:
-    """A checkpoint from before 0.1.0 contains only its id."""
-    checkpoint = str(tmp_path / "checkpoint")
-    id = checkpoint_id(spark, checkpoint)
-    old = tmp_path / "old"
-    old.mkdir()
-    old.joinpath("_sink_id").write_bytes(len(id).to_bytes(2, "big") + id.encode())
-    check_id(spark, str(old), id)
-    earlier()
-    check_id(spark, str(old), id)
-    with pytest.raises(FatalError, match=r"the checkpoint .*has the format '1' of release"):
-        check_id(spark, checkpoint, id)
