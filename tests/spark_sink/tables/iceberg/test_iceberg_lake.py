@@ -226,7 +226,7 @@ def test_files_of_writers_that_died(lake: MergingLake, monkeypatch: pytest.Monke
     whose name extends this one's, and files of kept snapshots remain.
     """
     # A sink with another pipeline does not know this one's tables, and can create a table inside one of them.
-    monkeypatch.setattr(driver, "forbidden_tables", lambda *_: {})
+    monkeypatch.setattr(driver, "forbidden_tables", lambda *_, **__: {})
     inner = f"{NAME}.data.more"
     for name in ("orders", "more"):
         lake.announce(schema_of({"id": "int64", "a": "string"}, table=name))
