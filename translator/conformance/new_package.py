@@ -24,7 +24,7 @@ _FILES: Mapping[str, str] = {
     "cases/rejected.json": "rejected.json",
     "tests/test_conformance.py": "test_conformance.py.txt",
 }
-"""The files of a plug-in, each with its template. `@NAME@` stands for the name of the dialect. With the
+"""The files of a plug-in, each with its template. `@NAME@` is replaced by the name of the dialect. With the
 prefix, no dialect takes the name of the translator's own distribution (`cdc-translator`) or modules (`cdc_core`)."""
 
 

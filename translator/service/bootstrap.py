@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from importlib.metadata import version as installed_version
 
 import structlog
 from confluent_kafka.admin import AclOperation
 
+from cdc_core.state_format import release
 from translator.codecs import Codec
 from translator.config.settings import Settings
 from translator.dialects import plugins_among
@@ -81,7 +81,7 @@ def connect(settings: Settings, *, accept_gap: bool = False, transactional: bool
         ConfigError: a dialect's or codec's options are invalid, or topics are missing.
         RetryableError: no registry or no broker responded in time.
     """
-    version = installed_version("cdc-translator")
+    version = release()
     plugins = ", ".join(map(str, plugins_among(source.dialect for source in settings.sources)))
     metrics = Metrics(version, settings.metrics.tables, settings.digest, plugins)
     catalog = MetadataCatalog(partial(_say_conflict, metrics))

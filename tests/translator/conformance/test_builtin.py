@@ -45,7 +45,7 @@ def read(path: Path, default: Any) -> Any:
 
 VALUES_APART = "absent, NULL, unavailable"
 OTHERWISE: Mapping[str, frozenset[str]] = {
-    # In Qlik's old images, null also stands for a value that was not sent, so the column is left out.
+    # In Qlik's old images, null can also mean that a value was not sent, so the column is left out.
     "qlik": frozenset(
         {
             *("flattened_headers", "key_in_json", "mask_disproved", "mask_of_whole_bytes", "old_nulls_disproved"),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from importlib.metadata import version as installed_version
 
+from cdc_core.state_format import release
 from translator.config.settings import Settings
 from translator.errors import ConfigError
 from translator.kafka import client_config
@@ -37,6 +37,6 @@ def discard(
         topic = settings.output.metadata_topic
         limits = TopicAdmin(client).max_message_bytes([topic])
         producer = RecordProducer.from_config(producer_config(client, settings.timing.delivery, limits.values()))
-        version = installed_version("cdc-translator")
+        version = release()
         asyncio.run(confirm_all(producer, topic, [dead.mark(found, version, reason.strip()) for found in dead.letters]))
     return dead
