@@ -29,6 +29,7 @@ from dev.demo.real_canal import RealCanal
 from dev.demo.report import Coordinates, DemoReport
 from dev.demo.sources import SHOPS, ShopSource, interleaved, shop_sources
 from dev.demo.writers import Raw
+from dev.jar_list import WrongJarsError
 from dev.jars import JarsError
 from dev.servers.broker import Broker
 from dev.servers.server import ServerError
@@ -111,7 +112,7 @@ def main(changes: int, seed: int, directory: Path, stay: bool, real_canal: bool)
     except KeyboardInterrupt:
         console.print("stopped")
         sys.exit(130)
-    except (StackError, ServerError, JarsError) as error:
+    except (StackError, ServerError, JarsError, WrongJarsError) as error:
         console.print(f"[red]{error}", highlight=False, soft_wrap=True)
         sys.exit(1)
     sys.exit(0 if equal else 1)

@@ -18,7 +18,7 @@ import yaml
 
 from dev.demo.compare import differences
 from dev.demo.sources import ShopSource, interleaved
-from dev.interop.jars import jars
+from dev.interop.jars import JARS
 from dev.interop.readers import READERS
 from dev.interop.results import ReaderError
 from dev.interop.tables import PROJECTIONS, SourceTable, sources, tables
@@ -37,7 +37,7 @@ SECONDS = 600.0
 @click.option("--write-checksums", is_flag=True, help="Download the jars again, and write their checksums.")
 def main(changes: int, seed: int, wanted: Sequence[str], write_checksums: bool) -> None:
     """Run those readers in docs/consumers.md that are not part of the tests."""
-    jars(write_checksums=write_checksums)
+    JARS.folder(write_checksums=write_checksums)
     names = [name for name in READERS if not wanted or any(part in name for part in wanted)]
     shops = sources(seed)
     with tempfile.TemporaryDirectory() as folder, Broker() as broker, RegistryServer() as registry:

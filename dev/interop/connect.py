@@ -14,7 +14,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from dev.iceberg.postgres import DATABASE, PASSWORD, USER, Postgres, programs
-from dev.interop.jars import jars
+from dev.interop.jars import JARS
 from dev.interop.java_program import encoded, run_program
 from dev.interop.results import SECONDS, Found, ReaderError, Rows
 from dev.interop.tables import CONNECT, DEBEZIUM_CONNECT, SourceTable
@@ -83,7 +83,7 @@ class ConnectWorker(Server):
         self._refuse_if_running("stop()")
         files = [str(self.directory / f"{name}.properties") for name in ("worker", "connector")]
         program = "org.apache.kafka.connect.cli.ConnectStandalone"
-        java = [str(find_java().executable), "-Xmx1g", "-cp", f"{jars() / 'connect'}/*"]
+        java = [str(find_java().executable), "-Xmx1g", "-cp", f"{JARS.folder() / 'connect'}/*"]
         self._launch([*java, program, *files])
 
     def check(self) -> None:

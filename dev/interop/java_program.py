@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from dev.interop.jars import jars
+from dev.interop.jars import JARS
 from dev.interop.results import SECONDS, Found, ReaderError, Rows
 from dev.interop.tables import SourceTable
 from dev.java import find_java
@@ -33,7 +33,7 @@ def run_program(
     Raises:
         ReaderError: it exited with an error.
     """
-    class_path = ":".join(f"{jars() / configuration}/*" for configuration in configurations)
+    class_path = ":".join(f"{JARS.folder() / configuration}/*" for configuration in configurations)
     command = [str(find_java().executable), *options, "-Xmx1g", "-cp", class_path]
     ran = subprocess.run(
         [*command, str(_HERE / f"{program}.java"), *arguments],

@@ -6,25 +6,22 @@ use downloads the jars (42 MB) into the user's cache.
 
 from __future__ import annotations
 
-import argparse
-import hashlib
 import os
-import shutil
 import signal
 import sys
-import tempfile
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import ClassVar
 
-from dev.jars import JarsError, broker_jars, cache, fetch, only_one, read_checksums
-from dev.java import JavaError, find_java
+from dev.jar_list import JarList
+from dev.jars import broker_jars
+from dev.java import find_java
 from dev.servers.mariadb import PASSWORD, REPLICA, LogPosition, MariaDb
 from dev.servers.server import Server, ServerError
 
 _HERE = Path(__file__).parent
-WANTED, CHECKSUMS = _HERE / "canal.xml", _HERE / "canal.sha256"
+JARS = JarList("dev.servers.canal", _HERE / "canal.xml", ("canal",), "Canal's jars")
 PROGRAM = _HERE / "CanalServer.java"
 
 START_SECONDS = 180.0  # 5 s on a quiet machine
@@ -47,7 +44,7 @@ _REPLICA_IDS = count(1234)
 
 
 class CanalError(ServerError):
-    """Raised if Canal is not running, or if its jars are not the listed ones."""
+    """Raised if Canal is not running."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +102,7 @@ class CanalServer(Server):
         file = self.directory / "canal.properties"
         file.write_text("".join(f"{name}={value}\n" for name, value in self._settings.items()))
         (client,) = [jar for jar in broker_jars() if jar.name.startswith("kafka-clients-")]
-        path = os.pathsep.join([str(jars() / "*"), str(client)])
+        path = os.pathsep.join([str(JARS.folder() / "canal" / "*"), str(client)])
         java = str(find_java().executable)
         self._launch([java, *JVM_OPTIONS, "-cp", path, str(PROGRAM), str(file), str(self.directory)])
         try:
@@ -122,48 +119,5 @@ class CanalServer(Server):
         return _FOLLOWING in "\n" + self.log.read_text(errors="replace")
 
 
-def jars(*, write_checksums: bool = False) -> Path:
-    """Return the folder with the jars. The jars are downloaded if necessary, and verified.
-
-    Args:
-        write_checksums: whether to download the jars again, and write the list. Use this after a change of canal.xml.
-
-    Raises:
-        JarsError: the jars could not be downloaded.
-        CanalError: the jars differ from the list.
-    """
-    directory = cache() / f"canal-{hashlib.sha256(WANTED.read_bytes()).hexdigest()[:12]}"
-    with only_one(directory):
-        if write_checksums or not directory.is_dir():
-            with tempfile.TemporaryDirectory(dir=directory.parent, prefix=f"{directory.name}.new-") as temporary:
-                fetch(WANTED, ("canal",), ("jar", "bundle"), Path(temporary), "Canal's jars")
-                shutil.rmtree(directory, ignore_errors=True)
-                (Path(temporary) / "jars" / "canal").rename(directory)
-        sums = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(directory.glob("*.jar"))}
-        if write_checksums:
-            CHECKSUMS.write_text("".join(f"{digest}  {name}\n" for name, digest in sums.items()))
-        elif sums != read_checksums(CHECKSUMS):
-            raise CanalError(
-                f"the jars in {directory} differ from dev/servers/canal.sha256: delete that folder. If "
-                "dev/servers/canal.xml was changed on purpose, renew the list: .venv/bin/python -m dev.servers.canal "
-                "--write-checksums"
-            )
-    return directory
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m dev.servers.canal", description="Download Canal's jars.")
-    parser.add_argument(
-        "--write-checksums", action="store_true", help="Download all jars again and update dev/servers/canal.sha256."
-    )
-    arguments = parser.parse_args()
-    try:
-        print(jars(write_checksums=arguments.write_checksums))
-    except (JarsError, JavaError, CanalError) as error:
-        print(f"canal: {error}", file=sys.stderr)
-        return 1
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(JARS.main())

@@ -12,7 +12,7 @@ import pytest
 
 from dev.jars import JarsError
 from dev.servers.broker import Broker
-from dev.servers.canal import jars
+from dev.servers.canal import JARS
 from dev.servers.mariadb import MISSING, MariaDb, is_installed
 from tests.real_canal.comparison import Rows, Table, source_rows, tables_of
 from tests.real_canal.pipeline import DEFAULT, HASHED, Pipeline
@@ -49,7 +49,7 @@ def tools() -> None:
     if not is_installed():
         pytest.skip(f"a real Canal on a real database: {MISSING}")
     try:
-        jars()
+        JARS.folder()
     except JarsError as error:
         pytest.skip(f"a real Canal on a real database: {error}")
 
