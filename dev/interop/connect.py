@@ -1,13 +1,12 @@
-"""Kafka Connect: the JSON converter alone, and a standalone worker with sinks into PostgreSQL."""
+"""Kafka Connect: the JSON converter alone, and sinks into PostgreSQL."""
 
 from __future__ import annotations
 
 import base64
 import json
 import os
-import re
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +17,9 @@ from dev.interop.jars import JARS
 from dev.interop.java_program import encoded, run_program
 from dev.interop.results import SECONDS, Found, ReaderError, Rows
 from dev.interop.tables import CONNECT, DEBEZIUM_CONNECT, SourceTable
-from dev.java import find_java
 from dev.servers.broker import LOOPBACK
-from dev.servers.server import Server, ServerError
+from dev.servers.connect import ConnectWorker
 from dev.servers.stack import Stack, wait_until
-
-_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
 
 
 def json_converter(stack: Stack, tables: Sequence[SourceTable], registry: str) -> Found:
@@ -49,59 +45,6 @@ def _lines(stack: Stack, tables: Sequence[SourceTable]) -> Iterator[str]:
             yield f"record\t{encoded(record.key())}\t{encoded(record.value())}"
 
 
-class ConnectError(ServerError):
-    """Raised if the Kafka Connect worker is not running."""
-
-
-class ConnectWorker(Server):
-    """A standalone worker with one connector."""
-
-    name = "connect"
-    error = ConnectError
-
-    def __init__(self, bootstrap: str, connector: Mapping[str, str]) -> None:
-        super().__init__()
-        self._write(
-            "worker",
-            {
-                "bootstrap.servers": bootstrap,
-                "listeners": "http://127.0.0.1:0",
-                **{f"{of}.converter": _CONVERTER for of in ("key", "value")},
-                **{f"{of}.converter.schemas.enable": "true" for of in ("key", "value")},
-                # By default, the worker infers a header's type from its text. This fails for key changes, which have
-                # keys in their headers.
-                "header.converter": "org.apache.kafka.connect.storage.StringConverter",
-                "offset.storage.file.filename": str(self.directory / "offsets"),
-                "offset.flush.interval.ms": "500",
-                "consumer.auto.offset.reset": "earliest",
-                "consumer.isolation.level": "read_committed",
-            },
-        )
-        self._write("connector", connector)
-
-    def start(self) -> None:
-        self._refuse_if_running("stop()")
-        files = [str(self.directory / f"{name}.properties") for name in ("worker", "connector")]
-        program = "org.apache.kafka.connect.cli.ConnectStandalone"
-        java = [str(find_java().executable), "-Xmx1g", "-cp", f"{JARS.folder() / 'connect'}/*"]
-        self._launch([*java, program, *files])
-
-    def check(self) -> None:
-        """Check that the worker is still running.
-
-        Raises:
-            ReaderError: the worker or its connector has failed.
-        """
-        said = self.log.read_text(encoding="utf-8", errors="replace")
-        if self._running().poll() is not None or re.search("Task is being killed|Failed to create connector", said):
-            reasons = [line for line in said.splitlines() if "ERROR" in line or line.startswith("Caused by")]
-            raise ReaderError(f"Kafka Connect failed: {' '.join(reasons[-5:])}")
-
-    def _write(self, name: str, settings: Mapping[str, str]) -> None:
-        text = "".join(f"{setting}={value}\n" for setting, value in settings.items())
-        (self.directory / f"{name}.properties").write_text(text, encoding="utf-8")
-
-
 def _jdbc(stack: Stack, tables: Sequence[SourceTable], prefix: str) -> Found:
     topics = [table.topic(prefix) for table in tables]
     with Postgres() as postgres:
@@ -117,7 +60,7 @@ def _jdbc(stack: Stack, tables: Sequence[SourceTable], prefix: str) -> Found:
             "primary.key.mode": "record_key",
             "schema.evolution": "basic",
         }
-        with ConnectWorker(stack.bootstrap, connector) as worker:
+        with ConnectWorker(JARS.folder() / "connect", stack.bootstrap, connector) as worker:
             group = f"connect-{prefix}"
             wait_until("the sink has read everything", SECONDS, lambda: _has_read_all(stack, worker, group, topics))
         return {table.levels: _rows(postgres, table, prefix) for table in tables}
