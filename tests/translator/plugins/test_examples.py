@@ -74,14 +74,14 @@ def projected(source: ShopSource, options: Options) -> Iterator[Message]:
 
 
 def read_back(messages: Iterator[Message]) -> Iterator[Change]:
-    """Return the changes that the plug-in and the translator make of the projection."""
+    """Return the changes that the plug-in and the translator make of the projection, without its types."""
     translator = Translator("again", build("debezium_json", Setup("again"), {}), Limits())
     reader, codec = ChangeReader(KnownSchemas()), JsonCodec()
     for message in messages:
         result = translator.translate(message)
         assert isinstance(result, Events), result
-        for event, schema in zip(result.events, result.schemas, strict=True):
-            (record,) = codec.encode(event, schema)
+        for event in result.events:
+            (record,) = codec.encode(replace(event, schema_id=None))
             yield reader.read(record.value or b"")
 
 

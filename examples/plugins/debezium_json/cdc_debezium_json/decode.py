@@ -11,9 +11,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from cdc_debezium_json.types import Column, Unsupported, columns_of
+from cdc_debezium_json.types import ColumnType, Unsupported, columns_of
 from translator.dialect_api import (
     Changes,
+    Column,
     ConfigError,
     DialectPlugin,
     ErrorCode,
@@ -26,6 +27,7 @@ from translator.dialect_api import (
     Setup,
     Skip,
     TableName,
+    TableSchema,
     Tx,
     Writer,
     check_distinct,
@@ -53,6 +55,7 @@ class DebeziumJson:
     def __init__(self, setup: Setup, options: Options) -> None:
         if not options.unavailable:
             raise ConfigError("debezium_json: unavailable must not be empty")
+        self._source = setup.source
         self._limits = setup.limits
         self._unavailable = _placeholders(options.unavailable)
 
@@ -70,8 +73,8 @@ class DebeziumJson:
         change = RowChange(operation, _table(source), _writer(source))
         _set_position(change, envelope, source)
         if operation != "t":
-            self._set_images(change, envelope, columns)
             change.key_columns, change.key_kind = _key(message.key, self._limits)
+            self._set_images(change, envelope, columns)
         return Changes([change])
 
     def learn(self, key: str, document: bytes) -> object:
@@ -83,17 +86,23 @@ class DebeziumJson:
         envelope, _ = _opened(message.value or b"", self._limits)
         return [_table(field(envelope, "source", dict, "$"))]
 
-    def _set_images(self, change: RowChange, envelope: Mapping[str, Any], columns: Mapping[str, Column]) -> None:
+    def _set_images(self, change: RowChange, envelope: Mapping[str, Any], columns: Mapping[str, ColumnType]) -> None:
         change.before = self._image(envelope, "before", columns, change)
         change.after = self._image(envelope, "after", columns, change)
         needed = "before" if change.op == "d" else "after"
         if getattr(change, needed) is None:
             raise MessageError(ErrorCode.MISSING_FIELD, f"op {change.op} has no {needed}", path=f"$.{needed}")
-        types = {name: column.type for name, column in columns.items() if column.type is not None}
-        change.types = types or None
+        if columns:
+            change.schema = self._schema(change, columns)
+
+    def _schema(self, change: RowChange, columns: Mapping[str, ColumnType]) -> TableSchema:
+        keys = {name: number for number, name in enumerate(change.key_columns, 1)}
+        listed = [Column(name, found.type, key=keys.get(name)) for name, found in columns.items()]
+        table = change.table
+        return TableSchema.of(self._source, table.db, table.schema, table.table, listed, change.key_kind)
 
     def _image(
-        self, envelope: Mapping[str, Any], name: str, columns: Mapping[str, Column], change: RowChange
+        self, envelope: Mapping[str, Any], name: str, columns: Mapping[str, ColumnType], change: RowChange
     ) -> dict[str, Any] | None:
         sent = field(envelope, name, dict, "$", optional=True)
         if sent is None:
@@ -112,7 +121,7 @@ def _placeholders(text: str) -> tuple[str, str]:
     return text, base64.b64encode(text.encode()).decode()
 
 
-def _opened(value: bytes, limits: Limits) -> tuple[dict[str, Any], Mapping[str, Column]]:
+def _opened(value: bytes, limits: Limits) -> tuple[dict[str, Any], Mapping[str, ColumnType]]:
     """Return the envelope and, if the record contains a schema, its columns."""
     body = parse_object(value, limits)
     check_distinct(value, [body])
@@ -125,10 +134,10 @@ def _opened(value: bytes, limits: Limits) -> tuple[dict[str, Any], Mapping[str, 
         raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, str(error), path="$.schema") from None
 
 
-def _canonical(value: object, column: Column | None, path: str) -> object:
+def _canonical(value: object, column: ColumnType | None, path: str) -> object:
     if value is None:
         return None
-    if column is not None and column.convert is not None:
+    if column is not None:
         try:
             return column.convert(value)
         except (ValueError, TypeError, ArithmeticError):

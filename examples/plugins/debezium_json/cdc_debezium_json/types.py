@@ -23,11 +23,11 @@ class Unsupported(ValueError):
     """The schema has a type that this dialect does not read. The text contains no values."""
 
 
-class Column(Struct, frozen=True):
-    """A column's canonical type, or None if the schema does not tell, and how to convert its values, if necessary."""
+class ColumnType(Struct, frozen=True):
+    """A column's canonical type, and how to convert and check its values."""
 
-    type: str | None
-    convert: Callable[[Any], object] | None = None
+    type: str
+    convert: Callable[[Any], object]
 
 
 def _only(kind: type, convert: Callable[[Any], object] = lambda value: value) -> Callable[[Any], object]:
@@ -55,6 +55,22 @@ def _time(micros: int) -> str:
     return text.rstrip("0") if "." in text else text
 
 
+def _duration(micros: int) -> str:
+    """Return a time, which can be negative and exceed 24 hours."""
+    seconds, fraction = divmod(abs(micros), 1_000_000)
+    text = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+    if fraction:
+        text += f".{fraction:06}".rstrip("0")
+    return f"-{text}" if micros < 0 else text
+
+
+def _geometry(value: Mapping[str, Any]) -> str:
+    """Return the well-known binary in base64. The SRID and the coordinates of a point are separate fields."""
+    wkb: str = value.get("wkb", "")
+    base64.b64decode(wkb, validate=True)
+    return wkb
+
+
 def _instant(text: str) -> str:
     """Return a time with an offset in UTC. Its fraction can have nine digits, more than a datetime keeps."""
     found = _ZONED.fullmatch(text)
@@ -65,7 +81,22 @@ def _instant(text: str) -> str:
     return f"{utc.isoformat()}{fraction}Z"
 
 
-def _decimal(parameters: Mapping[str, Any]) -> Column:
+def _bits(parameters: Mapping[str, Any]) -> ColumnType:
+    length = int(parameters["length"])
+    bits = next((bits for bits in (8, 16, 32, 64) if length <= bits), None)
+    if bits is None:
+        raise Unsupported("a column has more than 64 bits")
+
+    def convert(value: str) -> object:
+        number = int.from_bytes(base64.b64decode(value, validate=True), "little")
+        if number >= 2**length:
+            raise ValueError
+        return str(number) if bits == 64 else number
+
+    return ColumnType(f"uint{bits}", _only(str, convert))
+
+
+def _decimal(parameters: Mapping[str, Any]) -> ColumnType:
     scale = int(parameters["scale"])
     if abs(scale) > _MOST_ZEROS:
         raise Unsupported(f"a decimal has a scale beyond {_MOST_ZEROS}")
@@ -76,41 +107,51 @@ def _decimal(parameters: Mapping[str, Any]) -> Column:
         digits = tuple(int(digit) for digit in str(abs(number)))
         return f"{Decimal((int(number < 0), digits, -scale)):f}"
 
-    return Column("decimal", _only(str, convert))
+    precision = parameters.get("connect.decimal.precision")
+    return ColumnType("decimal" if precision is None else f"decimal({int(precision)},{scale})", _only(str, convert))
 
 
-_PLAIN: Mapping[str, Column] = {
-    "boolean": Column("boolean", _only(bool)),
-    "int8": Column("int8", _only(int)),
-    "int16": Column("int16", _only(int)),
-    "int32": Column("int32", _only(int)),
-    "int64": Column("int64", _only(int)),
-    "float": Column("float32", _float),
-    "double": Column("float64", _float),
-    "bytes": Column("bytes", _only(str)),
-    # Texts, decimals, dates and local times are all strings, so their type is unknown.
-    "string": Column(None, _only(str)),
+_PLAIN: Mapping[str, ColumnType] = {
+    "boolean": ColumnType("boolean", _only(bool)),
+    "int8": ColumnType("int8", _only(int)),
+    "int16": ColumnType("int16", _only(int)),
+    "int32": ColumnType("int32", _only(int)),
+    "int64": ColumnType("int64", _only(int)),
+    "float": ColumnType("float32", _float),
+    "double": ColumnType("float64", _float),
+    "bytes": ColumnType("bytes", _only(str)),
+    "string": ColumnType("string", _only(str)),
 }
 
-_NAMED: Mapping[str, Column] = {
-    "io.debezium.data.Json": Column("json", _only(str)),
-    "io.debezium.data.Uuid": Column("uuid", _only(str)),
-    "io.debezium.data.Enum": Column("enum", _only(str)),
-    "io.debezium.data.EnumSet": Column("set", _only(str)),
-    "io.debezium.time.ZonedTimestamp": Column("timestamptz", _only(str, _instant)),
-    "io.debezium.time.Date": Column(
+_NAMED: Mapping[str, ColumnType] = {
+    "io.debezium.data.Json": ColumnType("json", _only(str)),
+    "io.debezium.data.Uuid": ColumnType("uuid", _only(str)),
+    "io.debezium.data.Enum": ColumnType("enum", _only(str)),
+    "io.debezium.data.EnumSet": ColumnType("set", _only(str)),
+    "io.debezium.time.ZonedTimestamp": ColumnType("timestamptz", _only(str, _instant)),
+    "io.debezium.time.Date": ColumnType(
         "date", _only(int, lambda days: (_EPOCH + timedelta(days=days)).date().isoformat())
     ),
-    "io.debezium.time.Timestamp": Column("timestamp", _only(int, lambda millis: _time(millis * 1000))),
-    "io.debezium.time.MicroTimestamp": Column("timestamp", _only(int, _time)),
-    "io.debezium.time.Year": Column("int32", _only(int)),
+    "io.debezium.time.Timestamp": ColumnType("timestamp", _only(int, lambda millis: _time(millis * 1000))),
+    "io.debezium.time.MicroTimestamp": ColumnType("timestamp", _only(int, _time)),
+    "io.debezium.time.Time": ColumnType("time", _only(int, lambda millis: _duration(millis * 1000))),
+    "io.debezium.time.MicroTime": ColumnType("time", _only(int, _duration)),
+    "io.debezium.time.Year": ColumnType("int32", _only(int)),
+    **dict.fromkeys(
+        ("io.debezium.data.geometry.Point", "io.debezium.data.geometry.Geometry"),
+        ColumnType("geometry", _only(dict, _geometry)),
+    ),
 }
 
-_DECIMAL = "org.apache.kafka.connect.data.Decimal"
+_PARAMETERS: Mapping[str, Callable[[Mapping[str, Any]], ColumnType]] = {
+    "org.apache.kafka.connect.data.Decimal": _decimal,
+    "io.debezium.data.Bits": _bits,
+}
+"""Types that depend on the schema's parameters."""
 
 
-def columns_of(schema: object) -> Mapping[str, Column]:
-    """Return the columns of both images.
+def columns_of(schema: object) -> Mapping[str, ColumnType]:
+    """Return the columns of both images, or none if the record has no schema.
 
     Raises:
         Unsupported: a column has a type that this dialect does not know.
@@ -120,7 +161,9 @@ def columns_of(schema: object) -> Mapping[str, Column]:
     try:
         images = [part for part in _fields(schema) if part.get("field") in ("before", "after")]
         return {str(column["field"]): _column(column) for image in images for column in _fields(image)}
-    except (KeyError, TypeError, AttributeError):
+    except Unsupported:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError):
         raise Unsupported("the schema is not a schema of Kafka Connect's JSON converter") from None
 
 
@@ -128,11 +171,11 @@ def _fields(schema: Any) -> list[dict[str, Any]]:
     return list(schema["fields"])
 
 
-def _column(column: Mapping[str, Any]) -> Column:
+def _column(column: Mapping[str, Any]) -> ColumnType:
     name, kind = column.get("name"), column["type"]
-    if name == _DECIMAL:
-        return _decimal(column["parameters"])
-    known: Mapping[str, Column] = _PLAIN if name is None else _NAMED
+    if name is not None and name in _PARAMETERS:
+        return _PARAMETERS[name](column["parameters"])
+    known: Mapping[str, ColumnType] = _PLAIN if name is None else _NAMED
     if (name or kind) not in known:
-        raise Unsupported("a column has a type other than " + ", ".join([*_PLAIN, *_NAMED, _DECIMAL]))
+        raise Unsupported("a column has a type other than " + ", ".join([*_PLAIN, *_NAMED, *_PARAMETERS]))
     return known[name or kind]

@@ -63,6 +63,35 @@ def test_types() -> None:
     assert image == {"d": "2022-01-08", "t": "2016-06-09T16:56:51.815", "p": "-2.29"}
 
 
+DECIMAL = {
+    "name": "org.apache.kafka.connect.data.Decimal",
+    "parameters": {"scale": "2", "connect.decimal.precision": "9"},
+}
+POINT = {"field": "name", "type": "struct", "name": "io.debezium.data.geometry.Point"}
+BITS = {"name": "io.debezium.data.Bits"}
+
+
+@pytest.mark.parametrize(
+    ("column", "sent", "type_", "canonical"),
+    [
+        ({"type": "string"}, "Anne", "string", "Anne"),
+        ({"type": "bytes", **DECIMAL}, "/xs=", "decimal(9,2)", "-2.29"),
+        ({"type": "bytes", **BITS, "parameters": {"length": "9"}}, "AQE=", "uint16", 257),
+        ({"type": "bytes", **BITS, "parameters": {"length": "64"}}, "/////////38=", "uint64", str(2**63 - 1)),
+        ({"type": "int32", "name": "io.debezium.time.Time"}, 500, "time", "00:00:00.5"),
+        ({"type": "int64", "name": "io.debezium.time.MicroTime"}, -3020399_000001, "time", "-838:59:59.000001"),
+        ({"type": "struct", "name": "io.debezium.data.geometry.Point"}, {"wkb": "AQ==", "x": 1.0}, "geometry", "AQ=="),
+    ],
+)
+def test_the_schema(column: dict[str, Any], sent: object, type_: str, canonical: object) -> None:
+    """A record's schema is the table's: its columns with their types, and the key."""
+    body = with_schema([{"type": "int32", "field": "id"}, {**column, "field": "c"}], {"id": 1, "c": sent})
+    found = translated(body, {"id": 1})
+    assert json.loads(found.events[0].after) == {"id": 1, "c": canonical}
+    columns = [(listed.name, listed.type, listed.key) for listed in found.schemas[0].columns]
+    assert columns == [("id", "int32", 1), ("c", type_, None)]
+
+
 def test_bytes_that_were_not_sent() -> None:
     """A column with bytes has the placeholder as base64."""
     after = {"id": 1004, "photo": base64.b64encode(b"__debezium_unavailable_value").decode()}
@@ -136,6 +165,20 @@ def test_a_tombstone() -> None:
         (with_schema([{"field": "name", "type": "Anne"}], ROW), "UNSUPPORTED_SHAPE"),
         (with_schema([{"field": "name", "type": "int32", "name": "io.debezium.time.Date"}], ROW), "INVALID_FIELD"),
         ({"schema": {"fields": ["Anne"]}, "payload": CREATE}, "UNSUPPORTED_SHAPE"),
+        (
+            with_schema([{"field": "name", "type": "bytes", **DECIMAL, "parameters": {"scale": "Anne"}}], ROW),
+            "UNSUPPORTED_SHAPE",
+        ),
+        (
+            with_schema([{"field": "name", "type": "bytes", **BITS, "parameters": {"length": "65"}}], ROW),
+            "UNSUPPORTED_SHAPE",
+        ),
+        (
+            with_schema([{"field": "name", "type": "bytes", **BITS, "parameters": {"length": "2"}}], ROW),
+            "INVALID_FIELD",
+        ),
+        (with_schema([POINT], {"name": {"wkb": ["Anne"]}}), "INVALID_FIELD"),
+        (with_schema([POINT], {"name": "Anne"}), "INVALID_FIELD"),
     ],
 )
 def test_what_is_rejected(body: object, code: str) -> None:
