@@ -29,7 +29,7 @@ REPLICA, PASSWORD = "canal", "canal"
 
 _GRANTS = f"""
 CREATE USER {REPLICA}@'%' IDENTIFIED BY '{PASSWORD}';
-GRANT SELECT, REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO {REPLICA}@'%';
+GRANT SELECT, RELOAD, SHOW DATABASES, REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO {REPLICA}@'%';
 """
 
 SETTINGS = {
@@ -80,13 +80,18 @@ def _program(name: str) -> str | None:
 
 
 class MariaDb(Server):
-    """A server that starts without databases. The data persists across restarts."""
+    """A server that starts without databases. The data persists across restarts.
+
+    Args:
+        version: the version that the server announces. None means its own.
+    """
 
     name: ClassVar[str] = "mariadb"
     error = MariaDbError
 
-    def __init__(self, port: int | None = None, directory: Path | None = None) -> None:
+    def __init__(self, port: int | None = None, directory: Path | None = None, version: str | None = None) -> None:
         super().__init__(port, directory)
+        self._more = {} if version is None else {"version": version}
         self._held = None if port else hold_port()
         self._port = port or (self._held.getsockname()[1] if self._held else 0)
         self._socket = self.directory / "socket"
@@ -105,7 +110,7 @@ class MariaDb(Server):
             self._make(data)
         self.port = self._port
         places = {"datadir": str(data), "socket": str(self._socket), "port": str(self.port), "user": getpass.getuser()}
-        options = [f"--{name}={value}" for name, value in (SETTINGS | places).items()]
+        options = [f"--{name}={value}" for name, value in (SETTINGS | self._more | places).items()]
         self._launch([str(_program("mariadbd")), "--no-defaults", *options])
         try:
             self._wait_until(self._answers, "MariaDB", START_SECONDS)
