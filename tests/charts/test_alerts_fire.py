@@ -107,22 +107,56 @@ _CASES: dict[str, list[tuple[str, dict[str, str], int, bool]]] = {
 @pytest.mark.parametrize("chart", CHARTS)
 def test_every_alert_fires(chart: str, tmp_path: Path) -> None:
     """Each alert fires when it should and stays quiet otherwise. Those on counters fire at the first count."""
-    (rule,) = [
-        one for one in render(chart, FOLDER / chart / "ci" / "watched-values.yaml") if one["kind"] == "PrometheusRule"
-    ]
-    (group,) = rule["spec"]["groups"]
+    rule = _rule(chart, "watched")
+    (group,) = rule["groups"]
     fired = {alert for alert, _, _, fires in _CASES[chart] if fires}
     assert fired == {alert["alert"] for alert in group["rules"]}
-    (tmp_path / "rules.yaml").write_text(yaml.safe_dump(rule["spec"]), encoding="utf-8")
+    _evaluate(rule, chart, _CASES[chart], tmp_path)
+
+
+_CREATED, _SUCCEEDED = (
+    f'kube_cronjob_{what}{{cronjob="orders-spark-sink"}}' for what in ("created", "status_last_successful_time")
+)
+_SCHEDULED: list[tuple[str, dict[str, str], int, bool]] = [
+    ("SinkDown", {}, 15, True),
+    ("SinkDown", {_CREATED: "0x120"}, 60, False),
+    ("SinkDown", {_CREATED: "0x120"}, 110, True),
+    ("SinkDown", {_CREATED: "0x120", _SUCCEEDED: "1800x120"}, 110, False),
+    ("SinkDown", {_CREATED: "0x150", _SUCCEEDED: "1800x150"}, 140, True),
+    # A run of three minutes, whose pod is gone afterwards.
+    ("SinkTablesParked", {"cdc_sink_parked_tables": "1x3 _x60"}, 40, True),
+    ("SinkTablesParked", {"cdc_sink_parked_tables": "1x3 _x120"}, 110, False),
+    ("SinkTableDiffers", {'cdc_sink_verify_differing_rows{table="t",against="topic"}': "2x3 _x60"}, 40, True),
+    ("SinkQuarantine", {'cdc_sink_quarantined_events_total{reason="KEY_INVALID"}': "_x20 1x3 _x20"}, 24, True),
+]
+"""The first run of this release would be at its creation, at 0 s. A run without success counts after 5400 s."""
+
+
+def test_alerts_of_a_schedule(tmp_path: Path) -> None:
+    """With a schedule, runs that do not succeed are an alert, and what a run found stays one after it."""
+    _evaluate(_rule("spark-sink", "scheduled"), "spark-sink", _SCHEDULED, tmp_path)
+
+
+def _rule(chart: str, values: str) -> dict[str, Any]:
+    objects = render(chart, FOLDER / chart / "ci" / f"{values}-values.yaml")
+    (rule,) = [one["spec"] for one in objects if one["kind"] == "PrometheusRule"]
+    found: dict[str, Any] = rule
+    return found
+
+
+def _evaluate(
+    rule: dict[str, Any], chart: str, cases: list[tuple[str, dict[str, str], int, bool]], folder: Path
+) -> None:
+    (folder / "rules.yaml").write_text(yaml.safe_dump(rule), encoding="utf-8")
     tests = {
         "rule_files": ["rules.yaml"],
         "evaluation_interval": "1m",
-        "tests": [_test(chart, *case) for case in _CASES[chart]],
+        "tests": [_test(chart, *case) for case in cases],
     }
-    (tmp_path / "tests.yaml").write_text(yaml.safe_dump(tests), encoding="utf-8")
+    (folder / "tests.yaml").write_text(yaml.safe_dump(tests), encoding="utf-8")
     assert _PROMTOOL is not None
     done = subprocess.run(
-        [_PROMTOOL, "test", "rules", "tests.yaml"], cwd=tmp_path, capture_output=True, text=True, check=False
+        [_PROMTOOL, "test", "rules", "tests.yaml"], cwd=folder, capture_output=True, text=True, check=False
     )
     assert 0 == done.returncode, done.stdout + done.stderr
 

@@ -80,6 +80,8 @@ def _pod_labels(one: dict[str, Any]) -> dict[str, str] | None:
         case "Deployment" | "StatefulSet":
             labels: dict[str, str] = one["spec"]["template"]["metadata"]["labels"]
             return labels
+        case "CronJob":
+            return _pod_labels({"kind": "Deployment", "spec": one["spec"]["jobTemplate"]["spec"]})
         case "SparkApplication":
             return {"driver": "made by the operator"}
         case _:

@@ -9,7 +9,7 @@ import pytest
 
 from dev.release.charts import CHARTS, FOLDER, examples, render
 
-_WORKLOADS = ("Deployment", "StatefulSet")
+_WORKLOADS = ("Deployment", "StatefulSet", "CronJob")
 _PROBES = {"startupProbe": "/livez", "livenessProbe": "/livez", "readinessProbe": "/readyz"}
 _POD_EXAMPLES = [(chart, values) for chart in CHARTS for values in examples(chart) if values.stem != "operator-values"]
 every_pod = pytest.mark.parametrize(
@@ -108,6 +108,10 @@ def test_a_changed_setting_replaces_the_pods(chart: str, path: str, value: Any) 
 def test_one_writer(chart: str, values: Path) -> None:
     """Neither program runs two releases at a time, and a sink has one pod."""
     (workload,) = (one["spec"] for one in render(chart, values) if one["kind"] in _WORKLOADS)
+    if "schedule" in workload:
+        assert "Forbid" == workload["concurrencyPolicy"]
+        assert 0 == workload["jobTemplate"]["spec"]["backoffLimit"]
+        return
     if "podManagementPolicy" in workload:
         assert "Parallel" == workload["podManagementPolicy"]
     else:
@@ -158,7 +162,8 @@ def _values(chart: str, name: str) -> Path:
 
 def _pod(objects: list[dict[str, Any]]) -> dict[str, Any]:
     (workload,) = (one for one in objects if one["kind"] in _WORKLOADS)
-    template: dict[str, Any] = workload["spec"]["template"]
+    spec = workload["spec"].get("jobTemplate", workload)["spec"]
+    template: dict[str, Any] = spec["template"]
     return template
 
 

@@ -65,6 +65,12 @@ _REFUSED: list[tuple[str, dict[str, Any], str]] = [
         {"networkPolicy.enabled": True, "mode": "executors", "config.spark.master": "k8s://https://kubernetes"},
         "networkPolicy.enabled, and mode is executors",
     ),
+    ("spark-sink", {"schedule": "hourly"}, "at '/schedule'"),
+    (
+        "spark-sink",
+        {"schedule": "@hourly", "mode": "operator", "config.spark": {"master": None, "memory": None}},
+        "schedule is set, and mode is operator",
+    ),
 ]
 
 
@@ -254,6 +260,22 @@ def test_a_sink_without_a_page(overrides: dict[str, Any]) -> None:
     """Without a metrics port, or with the operator's driver, neither a Service nor a test exists."""
     kinds = {one["kind"] for one in render("spark-sink", _least("spark-sink"), overrides=overrides)}
     assert not {"Service", "Pod"} & kinds
+
+
+def test_a_scheduled_sink() -> None:
+    """A CronJob starts the Deployment's pod with one more argument. Between runs, `helm test` has nothing to query."""
+    found = {
+        schedule: {
+            one["kind"]: one for one in render("spark-sink", _least("spark-sink"), overrides={"schedule": schedule})
+        }
+        for schedule in ("", "@hourly")
+    }
+    assert {"CronJob"} == found["@hourly"].keys() - found[""].keys()
+    assert {"Deployment", "Pod"} == found[""].keys() - found["@hourly"].keys()
+    pod = found["@hourly"]["CronJob"]["spec"]["jobTemplate"]["spec"]["template"]
+    assert "--available-now" == pod["spec"]["containers"][0]["args"].pop()
+    assert "Never" == pod["spec"].pop("restartPolicy")
+    assert found[""]["Deployment"]["spec"]["template"] == pod
 
 
 def test_strimzi() -> None:

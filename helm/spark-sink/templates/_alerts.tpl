@@ -5,11 +5,20 @@ The alerts, for the pods of this release only. docs/runbooks/spark-sink.md has a
 {{- $pods := printf "namespace=%q,pod=~%q" .Release.Namespace (printf "%s-.+" (include "spark-sink.fullname" .)) -}}
 {{- $runbook := printf "%s/spark-sink.md" (include "spark-sink.runbooks" .) -}}
 - alert: SinkDown
+  {{- if .Values.schedule }}
+  {{- $job := printf "namespace=%q,cronjob=%q" .Release.Namespace (include "spark-sink.fullname" .) }}
+  # From kube-state-metrics. A CronJob without a successful run counts from its creation.
+  expr: >-
+    time() - (kube_cronjob_status_last_successful_time{ {{- $job -}} } or kube_cronjob_created{ {{- $job -}} })
+    > {{ .Values.prometheusRule.batchSeconds }}
+    or absent(kube_cronjob_created{ {{- $job -}} })
+  {{- else }}
   expr: absent(cdc_sink_batches_total{ {{- $pods -}} })
+  {{- end }}
   for: 10m
   labels: {severity: critical}
   annotations:
-    summary: The sink does not respond
+    summary: {{ .Values.schedule | empty | ternary "The sink does not respond" "No run of the sink has succeeded for too long" }}
     runbook_url: {{ $runbook }}#sinkdown
 - alert: SinkStalled
   expr: >-
@@ -29,7 +38,7 @@ The alerts, for the pods of this release only. docs/runbooks/spark-sink.md has a
     summary: '{{ `The backlog of {{ $value | humanize }} records keeps growing` }}'
     runbook_url: {{ $runbook }}#sinkfallsbehind
 - alert: SinkTablesParked
-  expr: cdc_sink_parked_tables{ {{- $pods -}} } > 0
+  expr: {{ include "spark-sink.latest" (dict "metric" "cdc_sink_parked_tables" "pods" $pods "root" .) }} > 0
   for: 5m
   labels: {severity: warning}
   annotations:
@@ -63,7 +72,7 @@ The alerts, for the pods of this release only. docs/runbooks/spark-sink.md has a
     summary: Maintenance of table files fails
     runbook_url: {{ $runbook }}#sinkmaintenancefails
 - alert: SinkTableDiffers
-  expr: max by (table, against) (cdc_sink_verify_differing_rows{ {{- $pods -}} }) > 0
+  expr: max by (table, against) ({{ include "spark-sink.latest" (dict "metric" "cdc_sink_verify_differing_rows" "pods" $pods "root" .) }}) > 0
   labels: {severity: critical}
   annotations:
     summary: '{{ `{{ $value }} rows of table {{ $labels.table }} differ from {{ $labels.against }}` }}'
@@ -71,7 +80,7 @@ The alerts, for the pods of this release only. docs/runbooks/spark-sink.md has a
 {{- if .Values.prometheusRule.verifySeconds }}
 - alert: SinkNotVerified
   expr: >-
-    time() - max by (table, against) (cdc_sink_last_verified_timestamp_seconds{ {{- $pods -}} })
+    time() - max by (table, against) ({{ include "spark-sink.latest" (dict "metric" "cdc_sink_last_verified_timestamp_seconds" "pods" $pods "root" .) }})
     > {{ .Values.prometheusRule.verifySeconds }}
   labels: {severity: warning}
   annotations:

@@ -246,6 +246,9 @@ yes
 {{- if and (eq .Values.mode "operator") (or $master (dig "spark" "memory" "" $config)) -}}
 {{- fail "mode is operator, and its SparkApplication defines where Spark runs and its memory. Set config.spark.master and config.spark.memory to null." -}}
 {{- end -}}
+{{- if and .Values.schedule (eq .Values.mode "operator") -}}
+{{- fail "schedule is set, and mode is operator. The operator has schedules of its own (ScheduledSparkApplication)." -}}
+{{- end -}}
 {{- if and .Values.networkPolicy.enabled (ne .Values.mode "pod") -}}
 {{- fail (printf "networkPolicy.enabled, and mode is %s. Driver and executors communicate with each other and with Kubernetes on ports that Spark chooses. Write your own policy (extraObjects)." .Values.mode) -}}
 {{- end -}}
@@ -330,6 +333,19 @@ yes
 {{- $ports = append $ports 443 -}}
 {{- end -}}
 {{- $ports | uniq | toJson -}}
+{{- end -}}
+
+{{/*
+A gauge of this release's pods. With a schedule, a run's last value counts until batchSeconds after it.
+Arguments: metric, pods (label matchers), root.
+*/}}
+{{- define "spark-sink.latest" -}}
+{{- $series := printf "%s{%s}" .metric .pods -}}
+{{- if .root.Values.schedule -}}
+last_over_time({{ $series }}[{{ int .root.Values.prometheusRule.batchSeconds }}s])
+{{- else -}}
+{{ $series }}
+{{- end -}}
 {{- end -}}
 
 {{/*
