@@ -21,7 +21,7 @@ from translator.values import CANONICAL_TYPES
 ENVELOPE = page("envelope.md")
 VALUES = page("envelope/values.md")
 SOURCES = page("envelope/sources.md")
-DOCUMENTS = sorted([ROOT / "README.md", *DOCS.rglob("*.md")])
+DOCUMENTS = sorted([*ROOT.glob("README*.md"), *DOCS.rglob("*.md")])
 
 
 class TestEnvelope:
