@@ -14,6 +14,8 @@ from translator.errors import CdcError
 from translator.operations.counted import counted
 from translator.operations.duration import duration, moment
 from translator.operations.status import PartitionStatus, places_text
+from translator.web.drawing import DrawnPart, across, down
+from translator.web.measurements import Measurements, Sparkline
 from translator.web.needs import Facts, Need, Part, needs
 from translator.web.render import Nav, asked, page
 from translator.web.service_view import ServiceView
@@ -24,6 +26,9 @@ HOME = ("/home", "Home")
 _SINK_SECONDS = 20.0
 """Maximum wait for the sink's program, which must not delay the rest of the page any longer."""
 
+_FRESHNESS = "freshness"
+"""The name of the tables' freshness in the history. Other names have a space."""
+
 _STATES = {"critical": "broken", "warning": "degraded"}
 
 
@@ -32,22 +37,26 @@ class PipelinePart(NamedTuple):
 
     Args:
         state: `healthy`, `degraded`, `broken`, or `unknown`.
-        facts: sentences about it.
+        facts: sentences about it. The picture shows the first one.
+        stage: the place in the picture, from the sources on.
     """
 
     name: str
     state: str
     page: str
     facts: Sequence[str]
+    stage: int
 
 
 class SourceLag(NamedTuple):
-    """The backlog of a source over all its partitions."""
+    """The backlog of a source over all its partitions, and how it developed."""
 
     source: str
     partitions: int
     lag: int
     behind_seconds: float
+    lag_line: Sparkline | None = None
+    behind_line: Sparkline | None = None
 
 
 class HomePages:
@@ -61,6 +70,7 @@ class HomePages:
         self._view = view
         self._sink = sink
         self._nav = nav
+        self._measurements = Measurements()
         # The sink's program can be slow, and must not occupy the threads of other pages.
         self._sink_thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="sink")
 
@@ -73,6 +83,8 @@ class HomePages:
             return facts
         facts = Facts(facts.status, facts.letters, state)
         found = needs(facts)
+        parts = self._parts(facts, found, error)
+        drawn = [DrawnPart(part.name, part.state, part.facts[0] if part.facts else "", part.stage) for part in parts]
         return page(
             "home_part.html" if "part" in request.query else "home.html",
             title=HOME[1],
@@ -80,8 +92,12 @@ class HomePages:
             status_=facts.status,
             needs=found,
             overall=_worst(found),
-            parts=self._parts(facts, found, error),
-            lags=_lags(facts.status.partitions),
+            parts=parts,
+            across=across(drawn),
+            down=down(drawn),
+            summary=f"{'; '.join(f'{part.name} {part.state}' for part in drawn)}. The list of parts has the details.",
+            lags=self._lags(facts),
+            freshness=self._measurements.line(_FRESHNESS, duration),
             time=moment,
             duration=duration,
             places=places_text,
@@ -114,24 +130,42 @@ class HomePages:
         behind = max((partition.behind_seconds for partition in status.partitions), default=0.0)
         dead = sum(letters.count for letters in status.dead)
         sources = [counted(len(settings.sources), "source"), counted(len(status.partitions), "partition")]
-        backlog = f"lag {lag}" + (f", oldest record {duration(behind)} old" if lag else "")
+        backlog = f"lag {lag}" + (f", {duration(behind)} behind" if lag else "")
         parts = [
-            PipelinePart("Sources", state("sources"), "/status", sources),
-            PipelinePart("Translator", state("translator"), "/status", [status.membership, backlog]),
+            PipelinePart("Sources", state("sources"), "/status", sources, 0),
+            PipelinePart("Translator", state("translator"), "/status", [backlog, status.membership], 1),
             PipelinePart(
                 "Canonical topic",
                 state("topic"),
                 "/letters",
-                [settings.output.topic, counted(dead, "open dead letter")],
+                [counted(dead, "open dead letter"), settings.output.topic],
+                2,
             ),
         ]
         if settings.projections:
             names = [projection.topic for projection in settings.projections]
-            parts.append(PipelinePart("Projections", state("projections"), "/letters", names))
+            parts.append(PipelinePart("Projections", state("projections"), "/letters", names, 3))
         if self._sink is not None:
             tables = _tables(facts.sink) if facts.sink else [error or ""]
-            parts.append(PipelinePart("Tables", state("tables") if facts.sink else "unknown", "/sink", tables))
+            parts.append(PipelinePart("Tables", state("tables") if facts.sink else "unknown", "/sink", tables, 3))
         return parts
+
+    def _lags(self, facts: Facts) -> list[SourceLag]:
+        """Add the present state to the history, and return the backlog of each source, the oldest first."""
+        lags = _lags(facts.status.partitions)
+        seen = {f"lag {lag.source}": float(lag.lag) for lag in lags}
+        seen |= {f"behind {lag.source}": lag.behind_seconds for lag in lags}
+        if facts.sink and facts.sink.batches:
+            seen = {_FRESHNESS: _batch_age(facts.sink), **seen}
+        self._measurements.add(facts.status.at_ms, seen)
+        line = self._measurements.line
+        return [
+            lag._replace(
+                lag_line=line(f"lag {lag.source}", lambda value: f"{value:.0f}"),
+                behind_line=line(f"behind {lag.source}", duration),
+            )
+            for lag in lags
+        ]
 
 
 def _worst(found: Sequence[Need]) -> str:
@@ -140,14 +174,15 @@ def _worst(found: Sequence[Need]) -> str:
 
 
 def _tables(sink: SinkState) -> list[str]:
-    facts = [counted(len(sink.status.tables), "table")]
+    """Return facts about the tables, the one to act on first."""
     parked = sum(table.parked is not None for table in sink.status.tables)
-    if parked:
-        facts.append(f"{parked} parked")
-    if not sink.batches:
-        return [*facts, "no batch yet: start the sink"]
-    newest = max(batch.ended_at.timestamp() for batch in sink.batches)
-    return [*facts, f"newest batch {duration(max(0.0, time.time() - newest))} ago"]
+    newest = f"newest batch {duration(_batch_age(sink))} ago" if sink.batches else "no batch yet: start the sink"
+    return [*([f"{parked} parked"] if parked else []), newest, counted(len(sink.status.tables), "table")]
+
+
+def _batch_age(sink: SinkState) -> float:
+    """Return the seconds since the newest batch ended."""
+    return max(0.0, time.time() - max(batch.ended_at.timestamp() for batch in sink.batches))
 
 
 def _lags(partitions: Sequence[PartitionStatus]) -> list[SourceLag]:

@@ -93,21 +93,29 @@ def test_in_a_browser(yard: Yard, tmp_path: Path) -> None:
                 found = driver.execute_async_script("axe.run().then(arguments[0])")
                 assert [] == [rule["id"] for rule in found["violations"]], (scheme, path)
         driver.get(f"{address}home")
-        boxes = [box.rect for box in driver.find_elements(By.CSS_SELECTOR, ".pipeline li")]
+        boxes = [box.rect for box in driver.find_elements(By.CSS_SELECTOR, ".across .box")]
         assert 4 == len(boxes)
         assert 1 == len({box["y"] for box in boxes})
+        assert not driver.find_element(By.CSS_SELECTOR, ".down").is_displayed()
         # The page refreshes itself between two checks.
         wait = WebDriverWait(driver, PATIENCE_SECONDS, ignored_exceptions=(WebDriverException,))
         lag = "return Number(document.querySelector('#lags td').textContent)"
         before = driver.execute_script(lag)
         yard.feed(0, *(update(row) for row in range(10, 15)))
         wait.until(lambda _: before + 5 == driver.execute_script(lag))
+        course = driver.find_element(By.CSS_SELECTOR, "#lags .spark").get_attribute("aria-label")
+        assert course is not None
+        assert f" to {before + 5}, at most {before + 5}" in course
         size = {"width": 320, "height": 900, "deviceScaleFactor": 1, "mobile": False}
         driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
         for path in ("home", "status", "letters", "schemas", "sink", "runbooks", "codes"):
             driver.get(address + path)
             wide = driver.execute_script("return [document.documentElement.scrollWidth, innerWidth]")
             assert wide[0] <= 320 == wide[1], path
+        driver.get(f"{address}home")
+        assert not driver.find_element(By.CSS_SELECTOR, ".across").is_displayed()
+        rows = [box.rect["y"] for box in driver.find_elements(By.CSS_SELECTOR, ".down .box")]
+        assert (4, rows) == (len(set(rows)), sorted(rows))
         for path, cell in (("home", "#lags tbody td"), ("status", "#partitions .lag")):
             driver.get(address + path)
             found = "const r = document.querySelector(arguments[0]).getBoundingClientRect(); return r.right"
