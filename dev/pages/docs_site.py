@@ -3,7 +3,8 @@
 The pages come from docs/, with README.md as the first page. In the repository, links can point to any file. The site
 has only pages, so a link to any other file is replaced by the file's name. MkDocs is installed into build/docs-env from
 requirements-docs.lock, by hash, because no user of the programs needs it. The script that draws diagrams is downloaded
-from npm into build/docs-assets, also by hash, and becomes part of the site, which loads nothing from elsewhere.
+from npm into build/docs-assets, also by hash, and becomes part of the site, which loads nothing from elsewhere. So does
+the playground (playground_site.py).
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ _MERMAID_FILE = ROOT / "build" / "docs-assets" / "mermaid.min.js"
 _MERMAID_SHA256 = "07e37dfa97b337ccc85365d57eddf99b9706f09db3b59b260d0333b23b343c4b"
 _MERMAID_URL = "assets/javascripts/mermaid.min.js"
 
+_PLAYGROUND = "playground/index.html"
+
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s]+)(#[^)\s]*)?\)")
 # Pictures on the first page that are not written as Markdown.
 _SOURCE = re.compile(r'\b(src|srcset)="docs/([^"])')
@@ -58,6 +61,8 @@ def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
     if not _MERMAID_FILE.is_file():
         # If the site did not have the script, Material would load it from elsewhere.
         markdown = markdown.replace("```mermaid\n", "```text\n")
+    # Not a link in Markdown, because MkDocs does not know pages that are not its own.
+    markdown = markdown.replace(f"`{_PLAYGROUND}`", f'<a href="{_PLAYGROUND}">{_PLAYGROUND}</a>')
     return markdown if page.file.src_uri == "index.md" else in_site(markdown, page.file.src_uri)
 
 
@@ -160,6 +165,7 @@ def main() -> None:
     """
     # Imported here because MkDocs loads this file by its path, without the package.
     from dev.locked_environment import commands
+    from dev.pages import playground_site
 
     mkdocs = commands("docs") / "mkdocs"
     _fetch_mermaid()
@@ -168,6 +174,7 @@ def main() -> None:
     quiet = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
     built = subprocess.run([mkdocs, "build", "--strict"], cwd=ROOT, env=quiet, check=False)
     complaints = [*_complaints(), *_undrawn()]
+    playground_site.build((SITE / _PLAYGROUND).parent)
     for line in complaints:
         print(f"docs: not rendered: {line}", file=sys.stderr)
     sys.exit(built.returncode or bool(complaints))

@@ -4,31 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Mapping
+from typing import Any
 
 from aiohttp import web
-from msgspec import structs
 
-from translator.dialects import DIALECTS
-from translator.errors import CdcError
 from translator.web import service_pages, sink_pages
 from translator.web.access import Access
 from translator.web.guarding import form, guarded
 from translator.web.home_pages import HOME, HomePages
 from translator.web.letter_pages import LetterPages
 from translator.web.meanings import meanings, runbooks
-from translator.web.playground import (
-    BYTES,
-    ENCODINGS,
-    RECOGNISE,
-    MessageReading,
-    PastedMessage,
-    Sample,
-    answer,
-    samples,
-)
-from translator.web.render import Nav, page, static
+from translator.web.playground import BYTES, samples
+from translator.web.playground_page import asked, blank, translated, translated_sample
+from translator.web.render import page, static
 from translator.web.service_view import ServiceView
 from translator.web.sink_view import SinkView
+from translator.web.templating import Nav
 
 # Room for a form with two texts of maximum size and its field names.
 _FORM_BYTES = 2 * BYTES + 64 * 1024
@@ -89,71 +80,24 @@ _NAV: web.AppKey[Nav] = web.AppKey("nav")
 async def _form(request: web.Request) -> web.Response:
     name = request.query.get("sample")
     if name is None:
-        return _page(request, PastedMessage(""))
+        return _page(request, blank())
     if name not in samples():
         raise web.HTTPNotFound
-    sample = samples()[name]
-    question = _question(sample)
-    found = await _translated(request, question)
-    other = None
-    if sample.other_options:
-        other = await _translated(request, structs.replace(question, options=sample.other_options))
-    return _page(request, question, chosen=name, found=found, other=other, other_options=sample.other_options)
-
-
-def _question(sample: Sample) -> PastedMessage:
-    return PastedMessage(sample.message, sample.encoding, sample.dialect, sample.options, sample.before)
+    async with request.app[_TURNS]:
+        return _page(request, await asyncio.to_thread(translated_sample, samples()[name]))
 
 
 async def _answered(request: web.Request) -> web.Response:
     given = {name: value for name, value in (await form(request)).items() if isinstance(value, str)}
-    question = _asked(given)
-    try:
-        found = await _translated(request, question)
-    except CdcError as error:
-        return _page(request, question, error=str(error), status=422)
-    return _page(request, question, found=found)
-
-
-async def _translated(request: web.Request, question: PastedMessage) -> MessageReading:
     async with request.app[_TURNS]:
-        return await asyncio.to_thread(answer, question)
+        content = await asyncio.to_thread(translated, asked(given))
+    return _page(request, content, status=422 if content["error"] else 200)
 
 
-def _asked(given: Mapping[str, str]) -> PastedMessage:
-    # Browsers send the lines of a text area with carriage returns.
-    texts = {name: given.get(name, "").replace("\r\n", "\n") for name in ("message", "options", "before", "key")}
-    dialect, encoding = given.get("dialect", RECOGNISE), given.get("encoding", ENCODINGS[0])
-    return PastedMessage(texts["message"], encoding, dialect, texts["options"], texts["before"], texts["key"])
-
-
-def _page(
-    request: web.Request,
-    question: PastedMessage,
-    *,
-    found: MessageReading | None = None,
-    other: MessageReading | None = None,
-    other_options: str = "",
-    error: str | None = None,
-    chosen: str = "",
-    status: int = 200,
-) -> web.Response:
+def _page(request: web.Request, content: Mapping[str, Any], *, status: int = 200) -> web.Response:
     """Return the playground, or only the answer if the page asks for it while its user types."""
-    return page(
-        "answer.html" if "part" in request.query else "playground.html",
-        status=status,
-        title="Playground",
-        nav=request.app[_NAV],
-        question=question,
-        found=found,
-        other=other,
-        other_options=other_options,
-        error=error,
-        chosen=chosen,
-        samples=samples(),
-        dialects=[RECOGNISE, *DIALECTS],
-        encodings=ENCODINGS,
-    )
+    template = "answer.html" if "part" in request.query else "playground.html"
+    return page(template, status=status, nav=request.app[_NAV], **content)
 
 
 async def _codes(request: web.Request) -> web.Response:

@@ -17,9 +17,10 @@ from translator.operations.status import PartitionStatus, places_text
 from translator.web.drawing import DrawnPart, across, down
 from translator.web.measurements import Measurements, Sparkline
 from translator.web.needs import Facts, Need, Part, needs
-from translator.web.render import Nav, asked, page
+from translator.web.render import asked, page
 from translator.web.service_view import ServiceView
 from translator.web.sink_view import SinkState, SinkView
+from translator.web.templating import Nav
 
 HOME = ("/home", "Home")
 

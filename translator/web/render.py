@@ -1,62 +1,25 @@
-"""Render templates. Anything from a message is rendered as text: escaped, with invisible characters made visible."""
+"""Answer requests with pages."""
 
 from __future__ import annotations
 
 import asyncio
-import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from importlib import resources
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 from aiohttp import web
-from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from translator.errors import CdcError
-from translator.web.meanings import meaning
-
-Nav: TypeAlias = Sequence[tuple[str, str]]
-"""Each existing page's address and name."""
+from translator.web.templating import SERVED, Nav, rendered
 
 Found = TypeVar("Found")
 
-# Control and format characters can be invisible, or can reverse the direction of a line or end it.
-_INVISIBLE = frozenset({"Cc", "Cf", "Zl", "Zp", "Cs", "Co"})
-_LINES = frozenset("\n\t")
-
-
-def visible(text: str) -> str:
-    """Return text in which every character is visible. Line breaks are kept."""
-    return "".join(_seen(char) for char in text)
-
-
-def _seen(char: str) -> str:
-    hidden = char not in _LINES and unicodedata.category(char) in _INVISIBLE
-    return f"\\u{ord(char):04x}" if hidden else char
-
-
-@cache
-def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("translator.web"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["visible"] = visible
-    environment.globals["meaning"] = meaning
-    return environment
-
 
 def page(template: str, *, status: int = 200, nav: Nav = (), **content: Any) -> web.Response:
-    """Return the page for a template.
-
-    Args:
-        nav: the existing pages.
-    """
-    text = _environment().get_template(template).render(content, nav=nav)
+    """Return the page for a template, with what `rendered` takes."""
+    text = rendered(template, SERVED, nav=nav, **content)
     return web.Response(text=text, content_type="text/html", charset="utf-8", status=status)
 
 

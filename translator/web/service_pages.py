@@ -13,8 +13,9 @@ from translator.operations.duration import duration, moment
 from translator.operations.status import places_text
 from translator.web.access import Access
 from translator.web.guarding import form
-from translator.web.render import Nav, asked, page
+from translator.web.render import asked, page
 from translator.web.service_view import ServiceView
+from translator.web.templating import Nav
 
 Found = TypeVar("Found")
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from translator.web.render import Nav, asked, page
+from translator.web.render import asked, page
 from translator.web.sink_view import SinkView
+from translator.web.templating import Nav
 
 NAV = (("/sink", "Lakehouse"),)
 

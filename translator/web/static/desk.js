@@ -28,27 +28,36 @@ if (question) {
   const permalink = document.getElementById("permalink");
   const names = ["message", "dialect", "encoding", "options", "before", "key"];
   let timer, request;
+  const fields = () => Object.fromEntries(names.map((name) => [name, question.elements[name].value]));
+  // A page that is a file has no server, so the translator runs in the page.
+  const core = question.dataset.core;
+  const translated = async (signal) => {
+    if (core) return (await import(core)).answer(fields());
+    const response = await fetch("/?part", { method: "POST", body: new FormData(question), signal });
+    return response.text();
+  };
   const ask = async () => {
     request?.abort();
     const own = (request = new AbortController());
+    if (core) document.getElementById("said").textContent = "Translating. The first message takes some seconds.";
     try {
-      const response = await fetch("/?part", { method: "POST", body: new FormData(question), signal: own.signal });
-      answer.innerHTML = await response.text();
+      const text = await translated(own.signal);
+      if (own.signal.aborted) return;
+      answer.innerHTML = text;
       document.getElementById("said").textContent = answer.querySelector(".outcome, .alert")?.textContent ?? "";
     } catch (error) {
-      if (error.name !== "AbortError") answer.textContent = "The desk does not respond.";
+      if (error.name !== "AbortError") answer.textContent = core ? "The translator could not be loaded." : "The desk does not respond.";
     }
   };
   const link = () => {
-    const fields = names.map((name) => [name, question.elements[name].value]);
-    permalink.href = "/#m=" + encodeURIComponent(JSON.stringify(Object.fromEntries(fields)));
+    permalink.href = question.getAttribute("action") + "#m=" + encodeURIComponent(JSON.stringify(fields()));
     permalink.hidden = !question.elements.message.value;
   };
   const open = () => {
     if (!location.hash.startsWith("#m=")) return;
     try {
-      const fields = JSON.parse(decodeURIComponent(location.hash.slice(3)));
-      for (const name of names) if (typeof fields[name] === "string") question.elements[name].value = fields[name];
+      const given = JSON.parse(decodeURIComponent(location.hash.slice(3)));
+      for (const name of names) if (typeof given[name] === "string") question.elements[name].value = given[name];
     } catch {
       answer.textContent = "The link is incomplete: it contains no message.";
       return;
@@ -61,6 +70,12 @@ if (question) {
     clearTimeout(timer);
     if (question.elements.message.value) timer = setTimeout(ask, 300);
   };
+  if (core) {
+    question.addEventListener("submit", (event) => {
+      event.preventDefault();
+      ask();
+    });
+  }
   question.addEventListener("input", changed);
   question.addEventListener("change", changed);
   addEventListener("hashchange", open);
