@@ -233,11 +233,14 @@ def test_in_a_browser(yard: Yard, tmp_path: Path) -> None:
         assert raw.rect["y"] == parsed.rect["y"] == event.rect["y"]
         assert (True, False, True) == tuple(SECRET in part.text for part in (raw, parsed, event))
         here = driver.current_url.removeprefix(address)
-        for path in ("status", "letters", "schemas", "sink", here, "login", QUERY, "letters?code=FRAMING"):
-            driver.get(address + path)
-            driver.execute_script(AXE)
-            found = driver.execute_async_script("axe.run().then(arguments[0])")
-            assert [] == [rule["id"] for rule in found["violations"]], path
+        for scheme in ("dark", "light"):
+            emulated = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+            driver.execute_cdp_cmd("Emulation.setEmulatedMedia", emulated)
+            for path in ("status", "letters", "schemas", "sink", here, "login", QUERY, "letters?code=FRAMING"):
+                driver.get(address + path)
+                driver.execute_script(AXE)
+                found = driver.execute_async_script("axe.run().then(arguments[0])")
+                assert [] == [rule["id"] for rule in found["violations"]], (scheme, path)
         driver.get(f"{address}letters")
         Select(driver.find_element(By.ID, "code")).select_by_value("MALFORMED_JSON")
         driver.find_element(By.CSS_SELECTOR, ".filters button").click()
