@@ -14,6 +14,7 @@ from translator.operations.status import places_text
 from translator.web.access import Access
 from translator.web.guarding import form
 from translator.web.render import asked, page
+from translator.web.schema_history import timeline
 from translator.web.service_view import ServiceView
 from translator.web.templating import Nav
 
@@ -65,7 +66,15 @@ class ServicePages:
         if found is None:
             raise web.HTTPNotFound
         since, schema = found
-        return self._page("schema.html", title="Schema", schema=schema, since=since, joined=joined, time=moment)
+        return self._page(
+            "schema.html",
+            title="Schema",
+            schema=schema,
+            since=since,
+            joined=joined,
+            time=moment,
+            steps=timeline(known.schemas, schema),
+        )
 
     async def _login_form(self, request: web.Request) -> web.Response:
         if not self._access.has_login:

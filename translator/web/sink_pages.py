@@ -2,13 +2,37 @@
 
 from __future__ import annotations
 
+import shlex
+import time
+from collections.abc import Iterator
+from datetime import datetime
+from typing import NamedTuple
+
 from aiohttp import web
 
+from translator.operations.duration import duration
 from translator.web.render import asked, page
-from translator.web.sink_view import SinkView
+from translator.web.sink_view import SinkState, SinkTable, SinkView
 from translator.web.templating import Nav
 
 NAV = (("/sink", "Lakehouse"),)
+
+
+class TableRow(NamedTuple):
+    """A table with what follows from the batches and verifications.
+
+    Args:
+        changed: when a batch last changed it, and which.
+        command: what ends a parked table's wait, once the cause is corrected; None for other tables.
+        verified: a sentence for each source that the table was compared with.
+        differs: whether the last comparison with any source found rows that differ.
+    """
+
+    table: SinkTable
+    changed: str
+    command: str | None
+    verified: list[str]
+    differs: bool
 
 
 class SinkPages:
@@ -25,4 +49,45 @@ class SinkPages:
         state = await asked(self._view.state, self._nav)
         if isinstance(state, web.Response):
             return state
-        return page("sink.html", title="Lakehouse", nav=self._nav, state=state)
+        rows = [_row(table, state, self._view.config.name) for table in state.status.tables]
+        # What needs a person comes first.
+        rows.sort(key=lambda row: (row.table.parked is None, not row.differs))
+        return page(
+            "sink.html",
+            title="Lakehouse",
+            nav=self._nav,
+            state=state,
+            rows=rows,
+            config=shlex.quote(self._view.config.name),
+            newest=_ago(max(batch.ended_at for batch in state.batches)) if state.batches else None,
+        )
+
+
+def _row(table: SinkTable, state: SinkState, config: str) -> TableRow:
+    by = next((batch for batch in state.batches if table.table in batch.tables), None)
+    changed = "not in the newest batches"
+    if by is not None:
+        changed = _ago(by.ended_at) + ("" if by.batch is None else f", batch {by.batch}")
+    command = None
+    if table.parked is not None:
+        name, file = shlex.quote(table.table), shlex.quote(config)
+        # The name of the reason in `spark_sink.errors.Reason`, which this program does not import.
+        what = f"reload {name} end" if table.parked == "RELOAD" else f"resume {name}"
+        command = f"spark-sink {what} -c {file}"
+    differs = any(found.differing for found in table.verified.values())
+    return TableRow(table, changed, command, list(_verified(table)), differs)
+
+
+def _verified(table: SinkTable) -> Iterator[str]:
+    for against, found in table.verified.items():
+        if found.differing:
+            yield f"{found.differing} rows differ from {against} ({_ago(found.at)})"
+        elif found.verified_through is None:
+            yield f"not verified against {against}: the last comparison was inconclusive ({_ago(found.at)})"
+        else:
+            left = f", {found.left_out} rows left out" if found.left_out else ""
+            yield f"equal to {against} through {found.verified_through:%Y-%m-%d %H:%M} UTC{left}"
+
+
+def _ago(at: datetime) -> str:
+    return f"{duration(max(0.0, time.time() - at.timestamp()))} ago"

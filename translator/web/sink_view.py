@@ -26,6 +26,21 @@ _BATCHES, _EVENTS = 20, 200
 Answer = TypeVar("Answer")
 
 
+class SinkVerification(Struct, frozen=True):
+    """The last verification of a table against one source; see `spark-sink verify`.
+
+    Args:
+        differing: the number of rows that differ; None if the comparison was inconclusive.
+        left_out: the number of rows that could not be compared.
+        verified_through: when the batch ended through which the table is verified; None if it never was.
+    """
+
+    at: datetime
+    differing: int | None
+    left_out: int
+    verified_through: datetime | None
+
+
 class SinkTable(Struct, frozen=True):
     """A table in the lakehouse.
 
@@ -33,6 +48,7 @@ class SinkTable(Struct, frozen=True):
         parked: the reason why the table is parked, or None.
         beside: columns that hold values from another source column with the same name.
         quarantined: number of events that cannot be applied, by reason.
+        verified: the last verification against each source.
     """
 
     table: str
@@ -43,6 +59,7 @@ class SinkTable(Struct, frozen=True):
     waiting: int
     beside: Mapping[str, str]
     quarantined: Mapping[str, int]
+    verified: Mapping[str, SinkVerification] = {}
 
 
 class SinkStatus(Struct, frozen=True):
@@ -96,7 +113,7 @@ class SinkView:
     """
 
     def __init__(self, config: Path) -> None:
-        self._config = config
+        self.config = config
         self._state = Kept(self._look, _SECONDS)
 
     def state(self) -> SinkState:
@@ -117,7 +134,7 @@ class SinkView:
 
     def _told(self, command: Sequence[str], type_: type[Answer]) -> list[Answer]:
         """Return the lines that a command prints."""
-        program = [sys.executable, "-m", "spark_sink", *command, "--json", "-c", str(self._config)]
+        program = [sys.executable, "-m", "spark_sink", *command, "--json", "-c", str(self.config)]
         try:
             ran = subprocess.run(program, capture_output=True, check=False, timeout=_PATIENCE_SECONDS)
         except subprocess.TimeoutExpired:

@@ -258,4 +258,5 @@ def test_in_a_browser(yard: Yard, tmp_path: Path) -> None:
         wait.until(lambda _: driver.find_elements(By.ID, "table"))
         assert "shop.t, source shop" == driver.find_element(By.ID, "table").text
         assert "varchar(10)" in driver.find_element(By.CSS_SELECTOR, "main table").text
+        assert "this schema" in driver.find_element(By.CSS_SELECTOR, ".timeline .shown").text
         assert [] == [entry["message"] for entry in driver.get_log("browser")]  # type: ignore[no-untyped-call]

@@ -1,9 +1,12 @@
 """The sink's page shows what `spark-sink` reports for real tables, or why it reports nothing."""
 
+import re
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 import pyarrow as pa
+import pytest
 import yaml
 
 from cdc_core.table_id import TableId
@@ -15,7 +18,8 @@ from spark_sink.tables.delta.tables import DeltaTables
 from tests.spark_sink.records import report
 from tests.translator.web._serving import served
 from tests.translator.web.test_desk import ask
-from translator.web.sink_view import SinkView
+from translator.web.sink_pages import _row
+from translator.web.sink_view import SinkState, SinkStatus, SinkTable, SinkVerification, SinkView
 
 SHOUTED = TableId("shop", "sales", None, "OR<b>\u202eDERS")
 
@@ -48,6 +52,10 @@ def test_tables_batches_and_what_is_parked(tmp_path: Path) -> None:
         assert part in text, part
     assert "OR&lt;b&gt;\\u202eDERS" in text
     assert "secret" not in text
+    # The parked table comes first, with its command. The other one shows its newest batch.
+    assert text.index("PARKED") < text.index("shop_sales.orders</th>")
+    assert "<code>spark-sink resume &#39;shop/sales//OR&lt;b&gt;\\u202eDERS&#39; -c sink.yaml</code>" in text
+    assert re.search(r"<td>\d+ s ago, batch 0</td>", text)
     assert 'aria-current="page">Lakehouse' in text
 
 
@@ -58,3 +66,36 @@ def test_a_sink_that_cannot_be_asked(tmp_path: Path) -> None:
         status, text, _ = ask(f"{address}sink")
     assert 503 == status
     assert "unknown setting &#39;pipelin&#39; (did you mean pipeline?)" in text
+
+
+def test_a_sink_that_has_not_written(tmp_path: Path) -> None:
+    """Instead of empty tables, the page says what to do."""
+    config = sink(tmp_path)
+    settings = yaml.safe_load(config.read_text())
+    settings["tables"]["warehouse"] = str(tmp_path / "empty")
+    config.write_text(yaml.safe_dump(settings))
+    ControlTables(str(tmp_path / "empty"), "p", "one", "cdc.canonical").create()
+    with served(sink=SinkView(config)) as address:
+        status, text, _ = ask(f"{address}sink")
+    assert (200, True, False) == (status, "spark-sink run -c sink.yaml" in text, "<table" in text)
+
+
+_AT = datetime(2026, 11, 28, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (SinkVerification(_AT, 0, 0, _AT), "equal to the topic through 2026-11-28 12:00 UTC"),
+        (SinkVerification(_AT, 0, 2, _AT), "equal to the topic through 2026-11-28 12:00 UTC, 2 rows left out"),
+        (SinkVerification(_AT, 3, 0, _AT), "3 rows differ from the topic"),
+        (SinkVerification(_AT, None, 0, None), "not verified against the topic"),
+    ],
+)
+def test_the_state_of_a_verification(found: SinkVerification, words: str) -> None:
+    table = SinkTable("t", 1, "RELOAD", None, None, 0, {}, {}, {"the topic": found})
+    row = _row(table, SinkState(SinkStatus("p", [table], {}, (), ()), (), ()), "my sink.yaml")
+    assert row.verified[0].startswith(words)
+    assert row.differs == bool(found.differing)
+    assert "spark-sink reload t end -c 'my sink.yaml'" == row.command
+    assert "not in the newest batches" == row.changed
