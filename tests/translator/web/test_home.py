@@ -106,6 +106,11 @@ def test_in_a_browser(yard: Yard, tmp_path: Path) -> None:
         course = driver.find_element(By.CSS_SELECTOR, "#lags .spark").get_attribute("aria-label")
         assert course is not None
         assert f" to {before + 5}, at most {before + 5}" in course
+        # Someone who uses the keyboard is not sent back to the top by a refresh.
+        at = driver.find_element(By.ID, "at").text
+        driver.execute_script("document.querySelector('[href*=SinkTablesParked]').focus()")
+        wait.until(lambda _: at != driver.find_element(By.ID, "at").text)
+        assert "runbook SinkTablesParked" == driver.switch_to.active_element.text
         size = {"width": 320, "height": 900, "deviceScaleFactor": 1, "mobile": False}
         driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
         for path in ("home", "status", "letters", "schemas", "sink", "runbooks", "codes"):

@@ -9,13 +9,21 @@ for (const area of document.querySelectorAll("textarea")) {
 // Refreshes the home page and the status, except while the page is hidden.
 const live = document.getElementById("live");
 if (live) {
+  // The refreshed part is new to the browser, so the keyboard would start again at the top.
+  const target = (element) => element.getAttribute("href") ?? element.getAttribute("aria-labelledby");
+  const refresh = (text) => {
+    const focused = live.contains(document.activeElement) && target(document.activeElement);
+    live.innerHTML = text;
+    const same = (element) => target(element) === focused;
+    if (focused) [...live.querySelectorAll("a, [tabindex]")].find(same)?.focus({ preventScroll: true });
+  };
   setInterval(async () => {
     if (document.hidden) return;
     const stale = document.getElementById("stale");
     try {
       const response = await fetch(live.dataset.part, { headers: { Accept: "text/html" } });
       stale.hidden = response.ok;
-      if (response.ok) live.innerHTML = await response.text();
+      if (response.ok) refresh(await response.text());
     } catch {
       stale.hidden = false;
     }
