@@ -7,242 +7,36 @@ tables with the programs' metrics.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+
+from dev.pages.dashboard_panels import DASHBOARDS, Panel
 
 _HELM = Path(__file__).parents[2] / "helm"
 
 # A grid row has 24 columns, enough for three panels.
-_WIDTH, _HEIGHT, _IN_A_ROW = 8, 8, 3
+_COLUMNS, _HEIGHT, _IN_A_ROW = 24, 8, 3
+_STAT_HEIGHT = 4
 
 # Label matchers for the pods that the dashboard's variables select.
 _PODS = 'namespace="$namespace",pod=~"$pod"'
 
-
-class Panel(NamedTuple):
-    """A time series panel.
-
-    Args:
-        about: a description of what the panel shows, and what to look for.
-        query: PromQL, with PODS in place of the label matchers for the selected pods.
-        legend: the name of a line, made from the line's labels.
-        unit: Grafana's name for the unit.
-    """
-
-    title: str
-    about: str
-    query: str
-    legend: str = "{{pod}}"
-    unit: str = "short"
-
-
-def _rate(metric: str, by: str) -> str:
-    return f"sum by ({by}) (rate({metric}{{PODS}}[$__rate_interval]))"
-
-
-def _came(metric: str, by: str, window: str) -> str:
-    """Return a query for the number of occurrences within a window.
-
-    Prometheus' increase() starts with the second value of a series, but the first dead letter with a code starts a new
-    series. So if a series did not exist at the start of the window, the query uses its maximum instead. If the process
-    restarted within the window, the maximum only counts the occurrences in one of the processes.
-    """
-    series = f"{metric}{{PODS}}"
-    new = f"max_over_time({series}[{window}]) unless {series} offset {window}"
-    return f"sum by ({by}) (({new}) or increase({series}[{window}]))"
-
-
-DASHBOARDS: Mapping[str, Sequence[Panel]] = {
-    "translator": (
-        Panel(
-            "Records read",
-            "Raw records that were read and have an outcome.",
-            _rate("cdc_records_in_total", "source"),
-            "{{source}}",
-            "cps",
-        ),
-        Panel(
-            "Events written",
-            "Event records by topic, for the canonical topic and the projections.",
-            _rate("cdc_records_out_total", "output"),
-            "{{output}}",
-            "cps",
-        ),
-        Panel(
-            "Source lag",
-            "Time from the last event's commit at the source to its acknowledgement. Constant while idle.",
-            "max by (source) (cdc_source_lag_seconds{PODS})",
-            "{{source}}",
-            "s",
-        ),
-        Panel(
-            "Topic lag",
-            "Age of the oldest unacknowledged raw record. The age is zero when idle, and grows while a partition is "
-            "blocked.",
-            "max by (source) (cdc_partition_lag_seconds{PODS})",
-            "{{source}}",
-            "s",
-        ),
-        Panel(
-            "Backlog",
-            "Raw topic offsets that are not yet acknowledged.",
-            "sum by (source) (cdc_partition_lag_records{PODS})",
-            "{{source}}",
-        ),
-        Panel(
-            "Dead letters",
-            "Raw records that could not be translated in the last hour, by error code. Should be zero.",
-            _came("cdc_records_dead_total", "source, code", "1h"),
-            "{{source}} {{code}}",
-        ),
-        Panel(
-            "Rejected by projections",
-            "Records from the last hour that are in the canonical topic but missing from a projection.",
-            _came("cdc_records_refused_total", "output, code", "1h"),
-            "{{output}} {{code}}",
-        ),
-        Panel(
-            "Held, waiting and stopped",
-            "Tables that are held until a dead letter is replayed, and partitions that wait or are stopped.",
-            "sum(cdc_tables_held{PODS}) + sum(cdc_partitions_waiting{PODS}) + "
-            "(sum(cdc_partition_stopped{PODS}) or vector(0))",
-            "held, waiting and stopped",
-        ),
-        Panel(
-            "Changes by operation",
-            "Row events by operation, and all other events by kind.",
-            _rate("cdc_events_out_total", "op"),
-            "{{op}}",
-            "cps",
-        ),
-        Panel(
-            "Busiest tables",
-            "The ten tables with the most events.",
-            "topk(10, " + _rate("cdc_table_events_total", "source, table") + ")",
-            "{{source}} {{table}}",
-            "cps",
-        ),
-        Panel(
-            "Oldest copies",
-            "The ten tables whose newest acknowledged change has the oldest commit time.",
-            "topk(10, time() - max by (source, table) (cdc_table_commit_timestamp_seconds{PODS}))",
-            "{{source}} {{table}}",
-            "s",
-        ),
-        Panel(
-            "Native path",
-            "Raw records that the native path translated, and other raw records by the reason why it did not "
-            "translate them.",
-            _rate("cdc_native_messages_total", "outcome"),
-            "{{outcome}}",
-            "cps",
-        ),
-        Panel(
-            "In flight",
-            "Records in the producer without a delivery report. A flat, high line means that the brokers accept no "
-            "records.",
-            "sum by (pod) (cdc_events_in_flight{PODS})",
-        ),
-        Panel("Partitions", "Partitions owned by each pod.", "sum by (pod) (cdc_partitions_assigned{PODS})"),
-        Panel(
-            "Rebalances",
-            "How often each pod lost its partitions in the last hour.",
-            _came("cdc_rebalances_total", "pod", "1h"),
-        ),
-    ),
-    "spark-sink": (
-        Panel(
-            "Events read",
-            "Row events read, for the busiest tables.",
-            "topk(10, " + _rate("cdc_sink_events_total", "table") + ")",
-            "{{table}}",
-            "cps",
-        ),
-        Panel(
-            "Backlog",
-            "Records that were not applied when the newest batch ended.",
-            "cdc_sink_lag_records{PODS}",
-        ),
-        Panel(
-            "Latency",
-            "99th percentile of the time from an event's commit at the source to the table's commit.",
-            "histogram_quantile(0.99, sum by (le) (rate(cdc_sink_latency_seconds_bucket{PODS}[$__rate_interval])))",
-            "p99",
-            "s",
-        ),
-        Panel(
-            "Time since the newest batch",
-            "An idle topic has no batches. If there is a backlog, this indicates a problem.",
-            "time() - (cdc_sink_last_batch_timestamp_seconds{PODS} > 0)",
-            "{{pod}}",
-            "s",
-        ),
-        Panel(
-            "Batch time by phase",
-            "Seconds spent in each phase, per second.",
-            'sum by (phase) (rate(cdc_sink_batch_seconds_total{PODS,phase!~"total|fold|write"}[$__rate_interval]))',
-            "{{phase}}",
-            "percentunit",
-        ),
-        Panel("Commits", "Commits to tables.", _rate("cdc_sink_commits_total", "pod"), "{{pod}}", "cps"),
-        Panel("Parked tables", "Tables that wait for `spark-sink resume`.", "cdc_sink_parked_tables{PODS}"),
-        Panel(
-            "Rows that differ",
-            "Rows that differed in the last `spark-sink verify`, by table. Should be zero.",
-            "sum by (table, against) (cdc_sink_verify_differing_rows{PODS})",
-            "{{table}} against {{against}}",
-        ),
-        Panel(
-            "Time since the last verification",
-            "Time since `spark-sink verify` last verified all rows of a table.",
-            "time() - cdc_sink_last_verified_timestamp_seconds{PODS}",
-            "{{table}} against {{against}}",
-            "s",
-        ),
-        Panel(
-            "Quarantined events",
-            "Events that could not be applied in the last hour, by reason. Should be zero.",
-            _came("cdc_sink_quarantined_events_total", "reason", "1h"),
-            "{{reason}}",
-        ),
-        Panel(
-            "Events that changed nothing",
-            "Duplicate and late events, by reason.",
-            _rate("cdc_sink_stale_events_total", "reason"),
-            "{{reason}}",
-            "cps",
-        ),
-        Panel(
-            "Maintenance",
-            "Maintenance steps in the last day.",
-            _came("cdc_sink_maintenance_steps_total", "step", "1d"),
-            "{{step}}",
-        ),
-        Panel(
-            "Failed maintenance",
-            "Tables whose maintenance was postponed in the last day.",
-            _came("cdc_sink_maintenance_failures_total", "pod", "1d"),
-        ),
-        Panel(
-            "Additional columns",
-            "Columns that were added because a source column outgrew the type of its table column.",
-            "sum by (pod) (cdc_sink_columns_beside_total{PODS})",
-        ),
-    ),
-}
+RUNBOOKS, DESK = "https://runbooks.example", "https://desk.example"
+"""The addresses in the files, which the charts replace with those in their values."""
 
 
 def dashboards() -> dict[Path, str]:
     """Return each file's content by its path."""
     return {
-        _HELM / chart / "dashboards" / f"{chart}.json": json.dumps(_dashboard(chart, panels), indent=2) + "\n"
-        for chart, panels in DASHBOARDS.items()
+        _HELM / chart / "dashboards" / f"{chart}.json": json.dumps(_dashboard(chart, groups), indent=2) + "\n"
+        for chart, groups in DASHBOARDS.items()
     }
 
 
-def _dashboard(chart: str, panels: Sequence[Panel]) -> dict[str, Any]:
+def _dashboard(chart: str, groups: Mapping[str, Sequence[Panel]]) -> dict[str, Any]:
     metric = {"translator": "cdc_build_info", "spark-sink": "cdc_sink_batches_total"}[chart]
+    page = {"translator": "home", "spark-sink": "sink"}[chart]
     return {
         "title": f"CDC {chart}",
         "uid": f"cdc-{chart}",
@@ -250,15 +44,31 @@ def _dashboard(chart: str, panels: Sequence[Panel]) -> dict[str, Any]:
         "schemaVersion": 39,
         "refresh": "30s",
         "time": {"from": "now-3h", "to": "now"},
+        "links": [_link("Runbooks", _runbook(chart)), _link("Desk", f"${{desk:raw}}/{page}")],
         "templating": {
             "list": [
                 {"name": "datasource", "type": "datasource", "query": "prometheus", "label": "Prometheus"},
                 _variable("namespace", f"label_values({metric}, namespace)", several=False),
                 _variable("pod", f'label_values({metric}{{namespace="$namespace"}}, pod)', several=True),
+                _address("runbooks", "Runbooks at", RUNBOOKS),
+                _address("desk", "Desk at", DESK),
             ]
         },
-        "panels": [_panel(panel, number) for number, panel in enumerate(panels)],
+        "panels": list(_panels(chart, groups)),
     }
+
+
+def _runbook(chart: str, alert: str = "") -> str:
+    return f"${{runbooks:raw}}/{chart}.md" + (f"#{alert.lower()}" if alert else "")
+
+
+def _link(title: str, url: str) -> dict[str, Any]:
+    return {"type": "link", "title": title, "url": url, "targetBlank": True}
+
+
+def _address(name: str, label: str, default: str) -> dict[str, Any]:
+    chosen: dict[str, Any] = {"text": default, "value": default}
+    return {"name": name, "label": label, "type": "textbox", "query": default, "current": chosen}
 
 
 def _variable(name: str, query: str, *, several: bool) -> dict[str, Any]:
@@ -275,18 +85,45 @@ def _variable(name: str, query: str, *, several: bool) -> dict[str, Any]:
     }
 
 
-def _panel(panel: Panel, number: int) -> dict[str, Any]:
-    row, place = divmod(number, _IN_A_ROW)
-    return {
-        "id": number + 1,
-        "type": "timeseries",
+def _panels(chart: str, groups: Mapping[str, Sequence[Panel]]) -> Iterator[dict[str, Any]]:
+    """Yield the panels from top to bottom, with a row for each question."""
+    number, y = 0, 0
+    for question, panels in groups.items():
+        number += 1
+        yield {"id": number, "type": "row", "title": question, "gridPos": {"h": 1, "w": _COLUMNS, "x": 0, "y": y}}
+        y += 1
+        in_a_row, height = (len(panels), _STAT_HEIGHT) if panels[0].steps else (_IN_A_ROW, _HEIGHT)
+        for place, panel in enumerate(panels):
+            number += 1
+            row, column = divmod(place, in_a_row)
+            # Five figures do not share 24 columns evenly.
+            left, right = (_COLUMNS * edge // in_a_row for edge in (column, column + 1))
+            at = {"h": height, "w": right - left, "x": left, "y": y + height * row}
+            yield _panel(chart, panel, number, at)
+        y += height * -(-len(panels) // in_a_row)
+
+
+def _panel(chart: str, panel: Panel, number: int, at: Mapping[str, int]) -> dict[str, Any]:
+    defaults: dict[str, Any] = {"unit": panel.unit, "min": 0}
+    if panel.steps:
+        steps = [{"value": value, "color": color} for value, color in panel.steps]
+        defaults["thresholds"] = {"mode": "absolute", "steps": steps}
+    described: dict[str, Any] = {
+        "id": number,
+        "type": "stat" if panel.steps else "timeseries",
         "title": panel.title,
         "description": panel.about,
         "datasource": _SOURCE,
-        "gridPos": {"h": _HEIGHT, "w": _WIDTH, "x": _WIDTH * place, "y": _HEIGHT * row},
-        "fieldConfig": {"defaults": {"unit": panel.unit, "min": 0}, "overrides": []},
+        "gridPos": at,
+        "fieldConfig": {"defaults": defaults, "overrides": []},
         "targets": [{"refId": "A", "expr": panel.query.replace("PODS", _PODS), "legendFormat": panel.legend}],
     }
+    if panel.steps:
+        described["options"] = {"colorMode": "background", "reduceOptions": {"calcs": ["lastNotNull"]}}
+    if panel.alert:
+        url = _runbook(chart, panel.alert)
+        described["links"] = [{"title": f"Runbook {panel.alert}", "url": url, "targetBlank": True}]
+    return described
 
 
 _SOURCE = {"type": "prometheus", "uid": "${datasource}"}

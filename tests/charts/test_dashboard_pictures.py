@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry, Gauge, start_http_server
 
-from dev.pages.dashboard_pictures import Curve, Prometheus, Span, chart
+from dev.pages.dashboard_pictures import Curve, Prometheus, Span, chart, figure
 from dev.pages.dashboards import dashboards
 from dev.release.promtool import MISSING, program
 from dev.servers.broker import LOOPBACK
@@ -51,13 +51,22 @@ def test_lines() -> None:
     """A line breaks at missing values, a single value is a dot, and the latest value is shown in its unit."""
     span = Span(0, 160)
     values = [(0.0, 60.0), (1.0, 90.0), (50.0, 30.0)]
-    drawn = chart([Curve("a<b", values)], "s", span)
+    panel = {"fieldConfig": {"defaults": {"unit": "s"}}}
+    drawn = chart([Curve("a<b", values)], panel, span)
     assert 2 == drawn.count("<polyline")
     dot = drawn.split("<polyline points='")[2].partition("'")[0].split()
     assert [dot[0]] * 2 == dot
     assert "a&lt;b 30 s" in drawn
     assert "1.5 min" in drawn
-    assert "no data" in chart([], "s", span)
+    assert "no data" in chart([], panel, span)
+
+
+@pytest.mark.parametrize(("value", "color"), [(0.0, "green"), (59.0, "green"), (60.0, "orange"), (300.0, "red")])
+def test_a_figure(value: float, color: str) -> None:
+    """The newest value has the color of the highest threshold that it reaches."""
+    panel = _panel("Oldest unread record")
+    assert f"class='figure {color}'" in figure([Curve("", [(0.0, 999.0), (1.0, value)])], panel)
+    assert "no data" in figure([], panel)
 
 
 def _panel(title: str) -> dict[str, Any]:

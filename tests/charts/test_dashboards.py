@@ -10,12 +10,18 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dev.pages.dashboards import DASHBOARDS, dashboards
+from dev.pages.dashboard_panels import DASHBOARDS, Panel
+from dev.pages.dashboards import DESK, RUNBOOKS, dashboards
 from dev.release.charts import CHARTS, FOLDER, render
 from dev.release.promtool import MISSING, promtool
 from tests.charts.metrics import labels, series
+from translator.web.meanings import runbooks
 
 _PROMTOOL = promtool()
+
+
+def _panels(chart: str) -> list[Panel]:
+    return [panel for panels in DASHBOARDS[chart].values() for panel in panels]
 
 
 @pytest.mark.parametrize("path", dashboards(), ids=[path.stem for path in dashboards()])
@@ -27,7 +33,7 @@ def test_file_is_current(path: Path) -> None:
 @pytest.mark.parametrize("chart", CHARTS)
 def test_metrics_and_labels(chart: str) -> None:
     """Panels use existing metrics and labels. Otherwise they would be empty."""
-    for panel in DASHBOARDS[chart]:
+    for panel in _panels(chart):
         named = set(re.findall(r"\bcdc_\w+", panel.query))
         assert named, panel.title
         assert named <= series(chart), panel.title
@@ -39,20 +45,45 @@ def test_metrics_and_labels(chart: str) -> None:
 
 @pytest.mark.parametrize("chart", CHARTS)
 def test_config_map(chart: str) -> None:
-    """The chart ships the dashboard unchanged, where Grafana's sidecar finds it."""
+    """The chart ships the dashboard where Grafana's sidecar finds it, with the addresses from its values."""
     (found,) = [
-        one["data"]
+        one["data"][f"{chart}.json"]
         for one in render(chart, FOLDER / chart / "ci" / "watched-values.yaml")
         if one["kind"] == "ConfigMap" and "grafana_dashboard" in one["metadata"]["labels"]
     ]
-    assert f"CDC {chart}" == json.loads(found[f"{chart}.json"])["title"]
+    shipped = (FOLDER / chart / "dashboards" / f"{chart}.json").read_text(encoding="utf-8")
+    wiki, desk = "https://wiki.example/cdc/runbooks", "https://desk.wiki.example"
+    assert json.loads(shipped.replace(RUNBOOKS, wiki).replace(DESK, desk)) == json.loads(found)
+
+
+@pytest.mark.parametrize("path", dashboards(), ids=[path.stem for path in dashboards()])
+def test_layout(path: Path) -> None:
+    """Questions are rows, the first of figures, each with thresholds and an existing runbook. Nothing overlaps."""
+    panels = json.loads(path.read_text(encoding="utf-8"))["panels"]
+    cells = [
+        (at["x"] + across, at["y"] + down)
+        for at in (panel["gridPos"] for panel in panels)
+        for across in range(at["w"])
+        for down in range(at["h"])
+    ]
+    assert len(cells) == len(set(cells))
+    assert 24 > max(across for across, _ in cells)
+    assert ["row", *["stat"] * 5, "row", "timeseries"] == [panel["type"] for panel in panels[:8]]
+    assert len(panels) == len({panel["id"] for panel in panels})
+    for panel in panels[1:6]:
+        assert panel["fieldConfig"]["defaults"]["thresholds"]["steps"][0]["value"] is None
+        (link,) = panel["links"]
+        assert link["title"].removeprefix("Runbook ") in runbooks()
+        assert link["url"].endswith(f"/{path.stem}.md#{link['title'].removeprefix('Runbook ').lower()}")
 
 
 @pytest.mark.skipif(_PROMTOOL is None, reason=f"{MISSING}: that queries are valid is NOT SHOWN")
 @pytest.mark.parametrize("path", dashboards(), ids=[path.stem for path in dashboards()])
 def test_queries(path: Path, tmp_path: Path) -> None:
     """Prometheus' own tool accepts each query as a recording rule."""
-    expressions = [target["expr"] for panel in json.loads(path.read_text())["panels"] for target in panel["targets"]]
+    expressions = [
+        target["expr"] for panel in json.loads(path.read_text())["panels"] for target in panel.get("targets", ())
+    ]
     assert expressions
     rules = [
         {"record": f"panel:{number}", "expr": expression.replace("$__rate_interval", "5m")}
@@ -68,7 +99,7 @@ def test_queries(path: Path, tmp_path: Path) -> None:
 @pytest.mark.skipif(_PROMTOOL is None, reason=f"{MISSING}: that the first dead letter is seen is NOT SHOWN")
 def test_the_first_counts(tmp_path: Path) -> None:
     """Dead letters of a new code count immediately, those of a known code over the last hour."""
-    (panel,) = [one for one in DASHBOARDS["translator"] if one.title == "Dead letters"]
+    (panel,) = [one for one in _panels("translator") if one.title == "Dead letters"]
     new, old = (f'cdc_records_dead_total{{source="shop",code="{code}"}}' for code in ("NEW", "OLD"))
     test = {
         "interval": "1m",
