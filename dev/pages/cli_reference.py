@@ -23,7 +23,8 @@ _HEAD = """# Command line
 This page lists every command of both programs with its arguments and options. `COMMAND --help` prints the same texts.
 `python -m dev.pages.cli_reference` generates the page.
 
-- **Exit codes**: 0 for success, 1 if the work failed, 2 for a wrong command line or configuration.
+- **Exit codes**: 0 for success, 1 if the work failed, 2 for a wrong command line or configuration. A command's
+  description names its other codes.
 - **Configuration**: `-c`, or the environment variable (`CDC_TRANSLATOR_CONFIG`, `CDC_SINK_CONFIG`), or
   `translator.yaml` or `sink.yaml` in the working directory.
 - **Row data**: no command prints row data unless its description says so.

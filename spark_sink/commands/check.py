@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from cdc_core import deprecations
 from spark_sink.commands.configuration import config_option, configured
 from spark_sink.errors import FatalError
 from spark_sink.schema.reader_rules import Reader
@@ -24,6 +25,8 @@ def check(config: Path, readers: str | None, connect: bool) -> None:
     loaded = configured(config)
     loaded.kafka.spark_options()  # also reads the files to which the configuration refers
     click.echo(f"ok     settings: {config}")
+    for warning in deprecations.deprecated_settings(loaded, deprecations.SPARK_SINK):
+        click.echo(f"note   settings: {warning}")
     named = [Reader.parse(text) for text in readers.split(",")] if readers is not None else []
     if not (connect or named):
         return

@@ -27,6 +27,7 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
             "metrics_registry",
             "sized_cache",
             "state_format",
+            "deprecations",
             "transaction",
         ),
         *("wire_format", "reader"),

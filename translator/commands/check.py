@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import click
 import msgspec
 
+from cdc_core import deprecations
 from cdc_core.command_line import json_option
 from translator.commands.configuration import config_option
 from translator.commands.output import say
@@ -63,7 +64,7 @@ def check(config: Path, connect: bool, count: int, as_json: bool) -> None:
     from translator.kafka.subscription import resolve
     from translator.resolution.builders import build_codecs, build_translators
 
-    warnings: list[str] = []
+    warnings = deprecations.deprecated_settings(settings, deprecations.TRANSLATOR)
     translators = build_translators(settings, MetadataCatalog(), warnings.append)
     codecs = build_codecs(settings)
     for source in settings.sources:
