@@ -45,7 +45,8 @@ class LazyGroup(CommandGroup):
 
     Args:
         commands: each command's summary, keyed by its name; tests compare them with the commands' own summaries.
-        modules: the module for each command whose module has a different name.
+        modules: the module for each command whose module has a different name. In Python, a dash in a command's name is
+            an underscore.
         package: the package that contains the modules.
     """
 
@@ -68,8 +69,8 @@ class LazyGroup(CommandGroup):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self._summaries:
             return None
-        module = import_module(f"{self._package}.{self._modules.get(cmd_name, cmd_name)}")
-        command: click.Command = getattr(module, cmd_name)
+        module = import_module(f"{self._package}.{self._modules.get(cmd_name, cmd_name).replace('-', '_')}")
+        command: click.Command = getattr(module, cmd_name.replace("-", "_"))
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -46,14 +46,14 @@ def test_objects(chart: str, values: Path) -> None:
 
 @every_example
 def test_configuration(chart: str, values: Path) -> None:
-    """The program accepts the file that the chart renders from the values."""
-    (text,) = [
+    """The program accepts the file that the chart renders from the values. A hook has the same file."""
+    (text,) = {
         text
         for one in render(chart, values)
         if one["kind"] == "ConfigMap"
         for name, text in one["data"].items()
         if name == f"{chart}.yaml"
-    ]
+    }
     environment = dict.fromkeys(re.findall(r"\$\{(\w+)\}", text), "1")
     _PROGRAMS[chart].parse(text, environment, "the ConfigMap")
     assert json.loads(text)

@@ -28,6 +28,7 @@ from translator.operations.status import (
     Status,
     StoppedPartition,
 )
+from translator.operations.upgrade_check import DifferenceGroup, UpgradeReport
 
 FOLDER = Path(__file__).parent
 
@@ -39,6 +40,7 @@ _JSON: Mapping[str, tuple[type[msgspec.Struct], ...]] = {
     "translator diff": (Comparison, Difference, Example),
     "translator learn": (LearnReport, LearnedMetadata),
     "translator send": (Sent,),
+    "translator upgrade-check": (UpgradeReport, DifferenceGroup),
     "translator status": (Status, PartitionStatus, DeadLetters, HeldTableStatus, StoppedPartition, NewSchema),
 }
 

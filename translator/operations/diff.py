@@ -135,17 +135,17 @@ def _held_against(
         if row is None:
             found.only_b.add(Example(id_))
             continue
-        differing = _differing(msgspec.msgpack.decode(row[0], type=EventRecord), form)
-        found.equal += not differing
-        found.different += bool(differing)
-        for name, pair in differing.items():
+        fields = differing(msgspec.msgpack.decode(row[0], type=EventRecord), form)
+        found.equal += not fields
+        found.different += bool(fields)
+        for name, pair in fields.items():
             found.fields.setdefault(name, Difference()).add(Example(id_, pair if values else None))
     for (id_,) in shelf.execute("SELECT id FROM a WHERE id NOT IN (SELECT id FROM b) ORDER BY rowid"):
         found.only_a.add(Example(id_))
     return found
 
 
-def _differing(a: EventRecord, b: EventRecord) -> dict[str, tuple[str, str]]:
+def differing(a: EventRecord, b: EventRecord) -> dict[str, tuple[str, str]]:
     """Return the fields in which an event's two records differ, with both values."""
     if digest(a.key, a.value, a.headers) == digest(b.key, b.value, b.headers):
         return {}

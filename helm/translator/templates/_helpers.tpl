@@ -114,13 +114,18 @@ volumeMounts:
 {{- end -}}
 
 {{- define "translator.volumes" -}}
+{{- include "translator.volumesWith" (dict "configMap" (include "translator.fullname" .) "root" .) -}}
+{{- end -}}
+
+{{/* The volumes, with the configuration from another ConfigMap. */}}
+{{- define "translator.volumesWith" -}}
 - name: config
   configMap:
-    name: {{ include "translator.fullname" . }}
+    name: {{ .configMap }}
 - name: tmp
   emptyDir:
-    sizeLimit: {{ .Values.tmpSizeLimit }}
-{{- range .Values.secretMounts }}
+    sizeLimit: {{ .root.Values.tmpSizeLimit }}
+{{- range .root.Values.secretMounts }}
 - name: {{ printf "secret-%s" .name }}
   secret:
     secretName: {{ .secretName }}

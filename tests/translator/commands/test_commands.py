@@ -25,7 +25,9 @@ def test_each_is_in_the_module_of_its_name(name: str) -> None:
 def test_none_is_forgotten() -> None:
     """Every module with a command of its name is on the command line."""
     modules = {path.stem: path.read_text(encoding="utf-8") for path in Path(commands.__path__[0]).glob("*.py")}
-    assert [*cli.list_commands(CONTEXT)] == sorted(name for name, text in modules.items() if f"def {name}(" in text)
+    assert [*cli.list_commands(CONTEXT)] == sorted(
+        name.replace("_", "-") for name, text in modules.items() if f"def {name}(" in text
+    )
 
 
 def test_an_unknown_one() -> None:
