@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from cdc_core.otlp.settings import Otlp, Warn
+from cdc_core.state_format import release
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -31,4 +31,4 @@ def reports(
     # Imported here because the import costs 0.06 s and 5 MiB, and most processes do not report metrics in this way.
     from cdc_core.otlp.export import Reports
 
-    return Reports(settings, registry, {"service.version": version("cdc-translator"), **identity}, warn)
+    return Reports(settings, registry, {"service.version": release(), **identity}, warn)
