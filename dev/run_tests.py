@@ -47,6 +47,7 @@ FAULTS = (
     ("tests/real_canal",),
     ("tests/spark_sink/s3",),
     ("tests/integration",),
+    ("tests/compat",),
 )
 
 SELECTIONS = {"": "not faults", "--quick": "not faults and not integration", "--faults": "faults"}
