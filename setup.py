@@ -2,6 +2,7 @@
 (docs/native.md). All other build settings are in pyproject.toml.
 """
 
+import os
 import shutil
 import sys
 from functools import cache
@@ -16,13 +17,21 @@ ROOT = Path(__file__).parent
 
 @cache
 def extension() -> Path | None:
-    """Return the built extension. None if it cannot be built, or if this is not a checkout."""
+    """Return the built extension. None if it cannot be built, or if this is not a checkout.
+
+    With CDC_NATIVE=must, the build fails instead.
+    """
+    must = os.environ.get("CDC_NATIVE") == "must"
     if not (ROOT / "dev" / "native.py").is_file():
+        if must:
+            sys.exit("CDC_NATIVE=must: dev/native.py is missing, so the native path cannot be built")
         return None
     sys.path.insert(0, str(ROOT))  # build backends do not add it
     from dev import native
 
-    return native.BUILT if native.main(()) == 0 and native.BUILT.is_file() else None
+    if native.main(["--must"] if must else []):
+        sys.exit("CDC_NATIVE=must: the native path was not built")
+    return native.BUILT if native.BUILT.is_file() else None
 
 
 class BuildPython(build_py):

@@ -109,3 +109,11 @@ def test_pip_builds_the_native_path(compiler: bool, tmp_path: Path) -> None:
     assert native == (not name.endswith("-py3-none-any.whl"))
     files = zipfile.ZipFile(tmp_path / "wheels" / name).namelist()
     assert native == (str(BUILT.relative_to(ROOT)) in files)
+
+
+def test_a_build_that_must_have_the_native_path_fails_without_cargo(tmp_path: Path) -> None:
+    copy_checkout(tmp_path / "checkout", ["."])
+    environment = {"PATH": "/nonexistent", "CDC_CACHE": str(tmp_path / "cache"), "CDC_NATIVE": "must"}
+    with pytest.raises(SystemExit, match="CDC_NATIVE=must: the native path was not built"):
+        call_backend("build_wheel", tmp_path / "checkout", tmp_path / "wheels", {**os.environ, **environment})
+    assert [] == [*(tmp_path / "wheels").iterdir()]

@@ -111,7 +111,9 @@ def test_the_version_stands_in_one_place() -> None:
     """The version is defined in pyproject.toml. Copies for readers outside Python match it, also our image tags."""
     charts = {path.parent.name: yaml.safe_load(path.read_text()) for path in (ROOT / "helm").glob("*/Chart.yaml")}
     assert {"translator", "spark-sink"} == charts.keys()
-    assert {PROJECT["version"]} == {chart["appVersion"] for chart in charts.values()}
+    assert {PROJECT["version"]} == {chart[name] for chart in charts.values() for name in ("version", "appVersion")}
+    crate = tomllib.loads((ROOT / "translator" / "_native" / "Cargo.toml").read_text())["package"]
+    assert PROJECT["version"] == crate["version"]
     image = re.compile(r"cdc-(?:translator|spark-sink):(\d+\.\d+\.\d+)")
     tags = {
         str(path.relative_to(ROOT)): found
