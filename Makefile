@@ -14,10 +14,10 @@ CASE_ARGS ?= --help
 AUDIT_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-quick test-faults chart-check image-check interop chaos soak bench case fuzz mutants lint fmt lock package sbom audit docs clean
+.PHONY: help setup demo test test-quick test-faults chart-check image-check interop chaos soak bench case fuzz mutants lint fmt lock package release-check sbom audit docs clean
 
 help: ## Print this list.
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: ## Create .venv and download the jars; quick when nothing changed.
 	@dev/setup.sh
@@ -86,6 +86,10 @@ lock: ## Compile the locks from pyproject.toml (LOCK_ARGS=--upgrade raises versi
 package: setup ## Build the source distribution and the wheel with the native path into dist, and test the wheel.
 	@$(BIN)/python -m dev.release.package
 	@$(BIN)/python -m pytest tests/dev/test_package.py $(TEST_ARGS)
+
+release-check: setup ## Build the packages twice and compare them, and package the charts, all into dist; publish nothing.
+	@$(BIN)/python -m dev.release.charts --build
+	@$(BIN)/python -m dev.release.check
 
 sbom: image-check ## Write the bills of materials and licenses of both images to build/sbom (builds Syft once, with Go).
 	@$(BIN)/python -m dev.release.sbom --build

@@ -7,6 +7,8 @@ build tools come from `.venv`.
 
 from __future__ import annotations
 
+import gzip
+import io
 import os
 import shutil
 import subprocess
@@ -45,10 +47,24 @@ def build(folder: Path) -> Packages:
         work = Path(name)
         copy_checkout(work / "checkout", _PARTS)
         source = folder / call_backend("build_sdist", work / "checkout", folder)
+        _set_times(source)
         with tarfile.open(source) as packed:
             packed.extractall(work, filter="data")
         wheel = folder / call_backend("build_wheel", work / source.name.removesuffix(".tar.gz"), folder)
     return Packages(source, wheel)
+
+
+def _set_times(source: Path) -> None:
+    """Give everything in a source distribution the same time and owner. The build backend leaves those of the build."""
+    data = io.BytesIO()
+    with tarfile.open(source) as packed, tarfile.open(fileobj=data, mode="w") as same:
+        for member in packed:
+            member.mtime = int(EPOCH)
+            member.pax_headers = {}
+            member.uid = member.gid = 0
+            member.uname = member.gname = ""
+            same.addfile(member, packed.extractfile(member) if member.isfile() else None)
+    source.write_bytes(gzip.compress(data.getvalue(), mtime=int(EPOCH)))
 
 
 def copy_checkout(to: Path, parts: Iterable[str]) -> None:
