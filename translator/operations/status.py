@@ -119,14 +119,19 @@ class Status(Struct, frozen=True):
 
 
 class StatusLooker:
-    """Queries the state repeatedly. Rates are relative to the previous query. Each query reads all dead letters and
-    schemas.
+    """Queries the state repeatedly. Rates are relative to the previous query. Each query reads all schemas.
+
+    Args:
+        letters: returns the dead letters, if a caller follows them. If None, each query reads all of them.
 
     Raises:
         RetryableError: no broker responds.
     """
 
-    def __init__(self, settings: Settings, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, settings: Settings, say: Callable[[str], None], letters: Callable[[], Dead] | None = None
+    ) -> None:
+        self._letters = letters or (lambda: look(settings, LetterFilter(), say, pending=True))
         self._settings = settings
         self._say = say
         self._client = client_config.librdkafka(settings.kafka)
@@ -146,7 +151,7 @@ class StatusLooker:
         partitions = list(self._partitions(known, facts))
         dead = Dead("")
         if not {output.dead_letter_topic, output.metadata_topic} & set(unwritten):
-            dead = look(self._settings, LetterFilter(), self._say, pending=True)
+            dead = self._letters()
         schemas: Sequence[NewSchema] = ()
         stopped: Sequence[StoppedPartition] = ()
         if not {output.schemas_topic, output.metadata_topic} & set(unwritten):
@@ -231,6 +236,8 @@ def _behind(reader: Partitions, unread: Range) -> float:
 
 
 def _counted(dead: Dead) -> Iterator[DeadLetters]:
-    counts: Mapping[tuple[str, str], int] = Counter((found.letter.source, found.letter.code) for found in dead.letters)
+    counts: Mapping[tuple[str, str], int] = Counter(
+        (found.letter.source, found.letter.code) for found in dead.letters if not found.replayed
+    )
     for (source, code), count in sorted(counts.items()):
         yield DeadLetters(source, code, count)

@@ -10,7 +10,8 @@ from msgspec import Struct
 
 from translator.config.settings import Settings
 from translator.errors import ConfigError
-from translator.operations.dlq.reader import Dead, LetterFilter, StoredLetter, look
+from translator.operations.dlq.follower import LetterFollower
+from translator.operations.dlq.reader import Dead, LetterFilter, StoredLetter
 from translator.operations.dlq.replay import ReplayReport, replay
 from translator.operations.explanation import outcome_lines
 from translator.operations.message_preview import preview, size_alone
@@ -62,7 +63,8 @@ class ServiceView:
         self._looker: StatusLooker | None = None
         self._status = Kept(self._look, _STATUS_SECONDS)
         self._known = Kept(lambda: read_state(settings, say), _LETTERS_SECONDS)
-        self._letters = Kept(lambda: look(settings, LetterFilter(), say), _LETTERS_SECONDS)
+        self._follower: LetterFollower | None = None
+        self._letters = Kept(self._follow, _LETTERS_SECONDS)
 
     def status(self) -> Status:
         return self._status.get()
@@ -119,8 +121,13 @@ class ServiceView:
 
     def _look(self) -> Status:
         if self._looker is None:
-            self._looker = StatusLooker(self.settings, self._say)
+            self._looker = StatusLooker(self.settings, self._say, self._follow)
         return self._looker.look()
+
+    def _follow(self) -> Dead:
+        if self._follower is None:
+            self._follower = LetterFollower(self.settings, self._say)
+        return self._follower.look()
 
     def _now(self, stored: StoredLetter) -> tuple[list[str], list[EventView]]:
         if stored.letter.body_bytes is not None:

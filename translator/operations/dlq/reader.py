@@ -149,16 +149,18 @@ def look(
     output = settings.output
     facts = topics.describe([output.dead_letter_topic, output.metadata_topic])
     dead = Dead(facts[output.dead_letter_topic].id)
-    marks: dict[str, _Mark] = {}
+    marks: dict[str, ReplayMark] = {}
     if before is None:
-        marks = _marks(StateReader(client, {output.metadata_topic: facts[output.metadata_topic]}), dead)
+        state = StateReader(client, {output.metadata_topic: facts[output.metadata_topic]})
+        apply_marks(state, marks, dead.held)
+        state.close()
     reader = TopicReader(
         client, {output.dead_letter_topic: facts[output.dead_letter_topic]}, before.read if before else {}
     )
     translators = build_translators(settings, MetadataCatalog())
     born: dict[str, int] = {}  # raw topic id -> time of its first letter
     replayed: set[Identity] = set()
-    for found in _letters(reader, dead, marks, translators):
+    for found in stored_letters(reader, dead, marks, translators):
         topic_id = found.letter.message.topic_id
         born[topic_id] = min(born.get(topic_id, found.timestamp_ms), found.timestamp_ms)
         if found.replayed:
@@ -175,7 +177,7 @@ def look(
     letters = [msgspec.structs.replace(found, replayed=found.identity in replayed) for found in dead.letters]
     dead.letters = [found for found in letters if not (pending and found.replayed)]
     dead.replayed = sum(found.wanted for found in letters) - sum(found.wanted for found in dead.letters)
-    dead.letters.sort(key=lambda found: _order(found, born))
+    dead.letters.sort(key=lambda found: replay_order(found, born))
     if wanted.limit is not None:
         _cut(dead, wanted.limit)
     return dead
@@ -189,31 +191,30 @@ def _cut(dead: Dead, limit: int) -> None:
         del dead.letters[places[limit] :]
 
 
-class _Mark(Struct, frozen=True):
+class ReplayMark(Struct, frozen=True):
+    """A mark of a dead letter for which nothing remains to be done, with the reason if it was discarded."""
+
     discarded: str | None = None
 
 
-def _marks(reader: TopicReader, dead: Dead) -> dict[str, _Mark]:
-    """Return the current marks by key, and add holds to the result."""
-    marks: dict[str, _Mark] = {}
+def apply_marks(reader: TopicReader, marks: dict[str, ReplayMark], held: dict[HeldTable, HoldMark]) -> None:
+    """Apply the records of the metadata topic to the current marks, by key, and to the current holds."""
     for record in reader.to_end():
         key = (record.key() or b"").decode()
         if key.startswith(HELD):
-            apply_mark(dead.held, key, record.value())
+            apply_mark(held, key, record.value())
         elif key.startswith(PREFIX):
             value = record.value()
             if value is None:
                 marks.pop(key, None)
             else:
-                marks[key] = msgspec.json.decode(value, type=_Mark)
-    reader.close()
-    return marks
+                marks[key] = msgspec.json.decode(value, type=ReplayMark)
 
 
-def _letters(
-    reader: TopicReader, dead: Dead, marks: dict[str, _Mark], translators: Mapping[str, Translator]
+def stored_letters(
+    reader: TopicReader, dead: Dead, marks: dict[str, ReplayMark], translators: Mapping[str, Translator]
 ) -> Iterator[StoredLetter]:
-    """Yield every existing dead letter. Removes the marks of existing dead letters from `marks`."""
+    """Yield every dead letter that the reader finds. Removes the marks of existing dead letters from `marks`."""
     record: Any
     for record in reader.to_end():
         letter = read_dead_letter(record.key(), record.value(), record.headers() or ())
@@ -236,7 +237,12 @@ def _letters(
         )
 
 
-def _order(found: StoredLetter, born: Mapping[str, int]) -> tuple[Any, ...]:
+def replay_order(found: StoredLetter, born: Mapping[str, int]) -> tuple[Any, ...]:
+    """Return a sort key.
+
+    Args:
+        born: the time of the first dead letter by raw topic id.
+    """
     message = found.letter.message
     incarnation = born[message.topic_id], message.topic_id
     return message.topic, incarnation, message.partition, message.offset, found.letter.output or "", found.offset
