@@ -27,9 +27,14 @@ SHOTS = {
     "playground-phone.png": ("qlik_update", 390, 1500, "light"),
 }
 
-# Keyed by file name: page, height.
-SERVICE_SHOTS = {"status.png": ("status", 1150), "schemas.png": ("schemas", 900), "lakehouse.png": ("sink", 1100)}
-_WIDTH = 1180
+# Keyed by file name: page, width, height.
+SERVICE_SHOTS = {
+    "home.png": ("home", 1180, 900),
+    "home-phone.png": ("home", 360, 1300),
+    "status.png": ("status", 1180, 1150),
+    "schemas.png": ("schemas", 1180, 900),
+    "lakehouse.png": ("sink", 1180, 1100),
+}
 
 
 @contextmanager
@@ -39,7 +44,7 @@ def desk(*arguments: str) -> Iterator[str]:
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:
             told = process.stderr.readline() if process.stderr else ""
-            yield told.partition(" is at ")[2].partition(";")[0]
+            yield told.partition(" is at ")[2].partition(";")[0].removesuffix("home")
         finally:
             process.terminate()
 
@@ -59,10 +64,12 @@ def draw(address: str) -> None:
 def draw_service(address: str) -> None:
     """Draw the pictures for a service and its sink."""
     with browser("--hide-scrollbars") as driver:
-        for name, (page, height) in SERVICE_SHOTS.items():
-            _resize(driver, _WIDTH, height, "light")
+        for name, (page, width, height) in SERVICE_SHOTS.items():
+            _resize(driver, width, height, "light")
             driver.get(address + page)
-            driver.find_element(By.TAG_NAME, "table")
+            # The lines of the home page begin with its first refresh.
+            driver.implicitly_wait(60)
+            driver.find_element(By.CSS_SELECTOR, ".spark" if page == "home" else "table")
             driver.save_screenshot(str(PICTURES / name))
 
 
