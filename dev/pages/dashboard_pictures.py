@@ -33,7 +33,8 @@ _YEAR = 365.25 * 86_400
 
 _STYLE = """
 body { margin: 12px; width: 1500px; font: 12px sans-serif; background: #f4f5f8; color: #24292e }
-h1 { font-size: 18px; margin: 0 0 10px } main { display: grid; grid-template-columns: repeat(3, 1fr); gap: 8px }
+h1 { font-size: 18px; margin: 0 0 10px } main { display: grid; grid-template-columns: repeat(24, 1fr); gap: 8px }
+main > h2 { grid-column: 1 / -1; margin-top: 8px; font-size: 15px }
 section { background: #fff; border: 1px solid #d8dbe2; border-radius: 3px; padding: 8px 10px }
 h2 { font-size: 13px; margin: 0 } p { margin: 2px 0 6px; color: #667 } text { font-size: 10px; fill: #667 }
 ul { list-style: none; margin: 4px 0 0; padding: 0; display: flex; flex-wrap: wrap; gap: 2px 12px }
@@ -101,9 +102,13 @@ def draw(prometheus: Prometheus, span: Span, folder: Path = PICTURES) -> list[st
     empty = []
     with tempfile.TemporaryDirectory() as scratch, browser("--hide-scrollbars") as driver:
         for path, text in dashboards().items():
-            panels = [panel for panel in json.loads(text)["panels"] if panel["type"] != "row"]
-            lines = [prometheus.lines(panel, span) for panel in panels]
-            empty += [f"{path.stem}: {panel['title']}" for panel, found in zip(panels, lines, strict=True) if not found]
+            panels = json.loads(text)["panels"]
+            lines = [[] if panel["type"] == "row" else prometheus.lines(panel, span) for panel in panels]
+            empty += [
+                f"{path.stem}: {panel['title']}"
+                for panel, found in zip(panels, lines, strict=True)
+                if panel["type"] != "row" and not found
+            ]
             page = Path(scratch, "page.html")
             page.write_text(_page(f"CDC {path.stem}", zip(panels, lines, strict=True), span), encoding="utf-8")
             driver.get(page.as_uri())
@@ -115,12 +120,19 @@ def draw(prometheus: Prometheus, span: Span, folder: Path = PICTURES) -> list[st
 
 
 def _page(title: str, panels: Iterable[tuple[Mapping[str, Any], Sequence[Curve]]], span: Span) -> str:
-    body = "".join(
-        f"<section><h2>{html.escape(panel['title'])}</h2><p>{html.escape(panel['description'])}</p>"
-        f"{figure(lines, panel) if panel['type'] == 'stat' else chart(lines, panel, span)}</section>"
-        for panel, lines in panels
-    )
+    body = "".join(_section(panel, lines, span) for panel, lines in panels)
     return f"<!doctype html><meta charset=utf-8><style>{_STYLE}</style><h1>{title}</h1><main>{body}</main>"
+
+
+def _section(panel: Mapping[str, Any], lines: Sequence[Curve], span: Span) -> str:
+    title = f"<h2>{html.escape(panel['title'])}</h2>"
+    if panel["type"] == "row":
+        return title
+    drawn = figure(lines, panel) if panel["type"] == "stat" else chart(lines, panel, span)
+    width = panel["gridPos"]["w"]
+    return (
+        f"<section style='grid-column:span {width}'>{title}<p>{html.escape(panel['description'])}</p>{drawn}</section>"
+    )
 
 
 def figure(lines: Sequence[Curve], panel: Mapping[str, Any]) -> str:
