@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -60,8 +61,8 @@ def _pyodide() -> Path:
             command = ("npm", "pack", "--silent", "--pack-destination", folder, PYODIDE)
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
             (archive,) = Path(folder).iterdir()
-            _check(archive.read_bytes())
-            archive.rename(kept)
+            # Not a rename, because the folder for temporary files can be on another file system.
+            shutil.move(archive, kept)
     _check(kept.read_bytes())
     return kept
 
