@@ -80,8 +80,8 @@ FROM wheels AS translator-packages
 RUN python3 -m venv --without-pip /opt/cdc \
  && /build/venv/bin/pip --python /opt/cdc/bin/python install --no-index --no-deps /build/wheels/*.whl /build/own/*.whl \
  && /build/venv/bin/pip --python /opt/cdc/bin/python check
-COPY --from=native /build/translator/_native/rows.abi3.so /build/
-RUN cp rows.abi3.so /opt/cdc/lib/python3*/site-packages/translator/_native/ \
+COPY --from=native /build/translator/_native/rows.abi3.so /build/translator/_native/LICENSES.txt /build/
+RUN cp rows.abi3.so LICENSES.txt /opt/cdc/lib/python3*/site-packages/translator/_native/ \
  && /opt/cdc/bin/translator --version | grep --quiet native
 
 FROM base AS translator

@@ -35,13 +35,14 @@ def extension() -> Path | None:
 
 
 class BuildPython(build_py):
-    """Copies the extension, except into an editable installation, which uses the checkout's."""
+    """Copies the extension with its licenses, except into an editable installation, which uses the checkout's."""
 
     def run(self) -> None:
         super().run()
         built = extension()
         if built is not None and not self.editable_mode:
-            shutil.copyfile(built, Path(self.build_lib, built.relative_to(ROOT)))
+            for path in (built, built.with_name("LICENSES.txt")):
+                shutil.copyfile(path, Path(self.build_lib, path.relative_to(ROOT)))
 
 
 class NativeDistribution(Distribution):

@@ -11,6 +11,7 @@ remedy. The exit code is 0, or 1 with `--must`. `--check` runs rustfmt and clipp
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import platform
 import shutil
@@ -21,12 +22,15 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from dev.jars import cache, only_one
 
 ROOT = Path(__file__).parents[1]
 CRATE = ROOT / "translator" / "_native"
 BUILT = CRATE / "rows.abi3.so"
+LICENSES = "LICENSES.txt"
+"""A file next to the extension with the licenses of its crates, which ask to be distributed with it."""
 CHECKSUMS = ROOT / "dev" / "crates.sha256"
 SOURCES = (CRATE / "Cargo.toml", CRATE / "rustfmt.toml", CHECKSUMS, *sorted((CRATE / "src").glob("*.rs")))
 
@@ -53,17 +57,23 @@ def build() -> Path:
         NativeError: cargo is missing, a crate differs from the list, or the compiler failed.
     """
     kept = cache() / f"native-{_source_hash()}"
+    texts = kept.with_suffix(".licenses")
     with only_one(kept):
-        if not kept.is_file():
+        if not (kept.is_file() and texts.is_file()):
             if shutil.which("cargo") is None:
                 raise NativeError(f"cargo was not found: {GET_CARGO}")
-            _compile(kept)
-    if not BUILT.is_file() or BUILT.read_bytes() != kept.read_bytes():
-        # Replace the file by a single rename, because another process may have loaded the old file.
-        fresh = BUILT.with_suffix(f".{os.getpid()}")
-        shutil.copyfile(kept, fresh)
-        fresh.rename(BUILT)
+            _compile(kept, texts)
+    _put(kept, BUILT)
+    _put(texts, BUILT.with_name(LICENSES))
     return BUILT
+
+
+def _put(kept: Path, place: Path) -> None:
+    """Replace a file by a single rename, because another process may have loaded the old one."""
+    if not place.is_file() or place.read_bytes() != kept.read_bytes():
+        fresh = place.with_suffix(f".{os.getpid()}")
+        shutil.copyfile(kept, fresh)
+        fresh.rename(place)
 
 
 def check() -> None:
@@ -140,22 +150,45 @@ def locked_crate() -> Iterator[Path]:
         yield crate
 
 
-def _compile(to: Path) -> None:
+def crate_packages(crate: Path) -> list[Any]:
+    """Return the crates that `cargo metadata` lists for a copy of our crate, except ours."""
+    found = json.loads(_run(["cargo", "metadata", "--format-version", "1", "--locked"], crate))["packages"]
+    return sorted((one for one in found if one["source"]), key=lambda one: (one["name"], one["version"]))
+
+
+def licenses(found: Sequence[Any]) -> str:
+    """Return the licenses of crates, with the texts in their packages."""
+    parts = []
+    for one in found:
+        files = sorted(
+            path for path in Path(one["manifest_path"]).parent.iterdir() if path.name.upper().startswith(_LEGAL)
+        )
+        texts = [path.read_text(encoding="utf-8").strip() for path in files if path.is_file()]
+        parts.append("\n\n".join((f"{one['name']} {one['version']}: {one['license']}", *texts)))
+    return f"\n\n{'-' * 80}\n\n".join(parts) + "\n"
+
+
+_LEGAL = ("LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE", "UNLICENSE")
+
+
+def _compile(to: Path, texts: Path) -> None:
     print("native: compiling the native path (a minute, once)", file=sys.stderr)
     with locked_crate() as crate:
         _run(["cargo", "build", "--release", "--locked", "--quiet"], crate)
+        texts.write_text(licenses(crate_packages(crate)), encoding="utf-8")
         made = crate / "target" / "release" / LIBRARY
         fresh = to.with_suffix(".new")
         shutil.copyfile(made, fresh)
         fresh.rename(to)
 
 
-def _run(command: Sequence[str], folder: Path, failure: type[NativeError] = NativeError) -> None:
+def _run(command: Sequence[str], folder: Path, failure: type[NativeError] = NativeError) -> str:
     environment = {**os.environ, "PYO3_PYTHON": sys.executable, "CARGO_TERM_COLOR": "never"}
     environment.pop("CARGO_TARGET_DIR", None)
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise failure(f"{' '.join(command)} failed:\n{done.stderr or done.stdout}")
+    return done.stdout
 
 
 def _source_hash() -> str:
@@ -175,7 +208,8 @@ def main(arguments: Sequence[str]) -> int:
         if arguments:
             print(f"native: {error}", file=sys.stderr)
             return 1
-        BUILT.unlink(missing_ok=True)  # built from another version of the source
+        for path in (BUILT, BUILT.with_name(LICENSES)):
+            path.unlink(missing_ok=True)  # built from another version of the source
         print(f"native: not built; {COST}. {error}", file=sys.stderr)
     return 0
 

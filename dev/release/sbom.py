@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from dev.go_program import GoProgram, GoProgramError
-from dev.native import CHECKSUMS, NativeError, checksums, locked_crate
+from dev.native import CHECKSUMS, NativeError, checksums, crate_packages, locked_crate
 from dev.release.images import ROOT, TARGETS, BuiltImage, ImageError, built
 
 SYFT = GoProgram(
@@ -59,16 +59,12 @@ def bill(image: BuiltImage) -> dict[str, Any]:
 def crates() -> list[Component]:
     """Return the native path's crates."""
     with locked_crate() as crate:
-        command = ["cargo", "metadata", "--format-version", "1", "--locked"]
-        done = subprocess.run(command, cwd=crate, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise NativeError(f"cargo metadata failed: {done.stderr.strip()[-1000:]}")
-    return [*components_of(json.loads(done.stdout)["packages"], checksums(CHECKSUMS.read_text()))]
+        return [*components_of(crate_packages(crate), checksums(CHECKSUMS.read_text()))]
 
 
 def components_of(packages: list[Any], known: Mapping[str, str]) -> Iterator[Component]:
     """Yield those packages from `cargo metadata` that are crates with a known checksum, as components."""
-    for package in sorted(packages, key=lambda one: (one["name"], one["version"])):
+    for package in packages:
         checksum = known.get(f"{package['name']}-{package['version']}")
         if checksum is not None:
             yield {

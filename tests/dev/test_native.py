@@ -76,11 +76,18 @@ sys.exit(native.main([]))
 def test_what_was_built_is_taken_from_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CDC_CACHE", str(tmp_path))
     monkeypatch.setattr(native, "BUILT", tmp_path / "rows.abi3.so")
-    monkeypatch.setattr(native, "_compile", lambda to: to.write_bytes(b"compiled"))
+
+    def compile_(to: Path, texts: Path) -> None:
+        to.write_bytes(b"compiled")
+        texts.write_bytes(b"licenses")
+
+    monkeypatch.setattr(native, "_compile", compile_)
     assert native.build().read_bytes() == b"compiled"
-    monkeypatch.setattr(native, "_compile", lambda to: pytest.fail("compiled again"))
-    native.BUILT.write_bytes(b"of another state")
+    monkeypatch.setattr(native, "_compile", lambda to, texts: pytest.fail("compiled again"))
+    for path in (native.BUILT, tmp_path / native.LICENSES):
+        path.write_bytes(b"of another state")
     assert native.build().read_bytes() == b"compiled"
+    assert (tmp_path / native.LICENSES).read_bytes() == b"licenses"
 
 
 def test_the_crate_forbids_unsafe_code() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import subprocess
 import sys
 import sysconfig
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from dev.native import BUILT
+from dev.native import BUILT, CHECKSUMS, LICENSES, checksums
 from dev.release.package import Packages, build, call_backend, copy_checkout
 
 ROOT = Path(__file__).parents[2]
@@ -108,7 +109,17 @@ def test_pip_builds_the_native_path(compiler: bool, tmp_path: Path) -> None:
     assert native == name.startswith("cdc_translator-0.1.0-cp311-abi3-")
     assert native == (not name.endswith("-py3-none-any.whl"))
     files = zipfile.ZipFile(tmp_path / "wheels" / name).namelist()
-    assert native == (str(BUILT.relative_to(ROOT)) in files)
+    for path in (BUILT, BUILT.with_name(LICENSES)):
+        assert native == (str(path.relative_to(ROOT)) in files)
+
+
+@pytest.mark.skipif(not BUILT.is_file(), reason="the native path is not built")
+def test_licenses() -> None:
+    """The licenses of all crates in the native path are distributed with it."""
+    text = BUILT.with_name(LICENSES).read_text(encoding="utf-8")
+    listed = re.findall(r"^([a-z0-9_-]+) ([0-9.]+): \S", text, re.MULTILINE)
+    assert [f"{name}-{version}" for name, version in listed] == [*checksums(CHECKSUMS.read_text())]
+    assert text.count("Permission is hereby granted, free of charge") > 15
 
 
 def test_a_build_that_must_have_the_native_path_fails_without_cargo(tmp_path: Path) -> None:

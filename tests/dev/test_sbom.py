@@ -9,9 +9,9 @@ import pytest
 from dev.release.sbom import components_of, licence_of, licences
 
 PACKAGES: list[Any] = [
-    {"name": "serde", "version": "1.0.1", "license": "MIT/Apache-2.0"},
     {"name": "native", "version": "0.1.0", "license": None},
     {"name": "pyo3", "version": "0.29.0", "license": "MIT OR Apache-2.0"},
+    {"name": "serde", "version": "1.0.1", "license": "MIT/Apache-2.0"},
 ]
 
 
