@@ -42,7 +42,10 @@ def installed(packages: Packages, tmp_path_factory: pytest.TempPathFactory) -> P
 
 
 def run(command: Path | str, *arguments: str, folder: Path) -> str:
-    done = subprocess.run([command, *arguments], cwd=folder, capture_output=True, text=True, check=False)
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        [command, *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
     assert not done.returncode, done.stderr
     return done.stdout
 
