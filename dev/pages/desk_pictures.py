@@ -7,6 +7,8 @@ artifacts/demo/translator.yaml and artifacts/demo/sink.yaml.
 
 from __future__ import annotations
 
+import os
+import secrets
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -15,6 +17,7 @@ from pathlib import Path
 
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 
 from dev.pages.browser import MISSING, browser, is_there
 
@@ -36,12 +39,15 @@ SERVICE_SHOTS = {
     "lakehouse.png": ("sink", 1180, 1100),
 }
 
+_TOKEN = secrets.token_hex(16)
+
 
 @contextmanager
 def desk(*arguments: str) -> Iterator[str]:
     """Return a running desk's address."""
     command = (sys.executable, "-m", "translator", "desk", "--port", "0", *arguments)
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+    environment = {**os.environ, "CDC_DESK_TOKEN": _TOKEN}
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
         try:
             told = process.stderr.readline() if process.stderr else ""
             yield told.partition(" is at ")[2].partition(";")[0].removesuffix("home")
@@ -71,6 +77,18 @@ def draw_service(address: str) -> None:
             driver.implicitly_wait(60)
             driver.find_element(By.CSS_SELECTOR, ".spark" if page == "home" else "table")
             driver.save_screenshot(str(PICTURES / name))
+        _draw_letter(driver, address)
+
+
+def _draw_letter(driver: Chrome, address: str) -> None:
+    """Draw a dead letter of the demo, as a user sees it after a login."""
+    _resize(driver, 1180, 900, "light")
+    driver.get(address + "login")
+    driver.find_element(By.ID, "token").send_keys(_TOKEN, Keys.ENTER)
+    driver.find_element(By.LINK_TEXT, "UNKNOWN_OPERATION").click()
+    driver.find_element(By.CSS_SELECTOR, "#letters tbody th a").click()
+    driver.find_element(By.CSS_SELECTOR, ".sides")
+    driver.save_screenshot(str(PICTURES / "letter.png"))
 
 
 def _resize(driver: Chrome, width: int, height: int, scheme: str) -> None:

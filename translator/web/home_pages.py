@@ -16,7 +16,7 @@ from translator.operations.duration import duration, moment
 from translator.operations.status import PartitionStatus, places_text
 from translator.web.drawing import DrawnPart, across, down
 from translator.web.measurements import Measurements, Sparkline
-from translator.web.needs import Facts, Need, Part, needs
+from translator.web.needs import Facts, Need, Part, by_rule, needs
 from translator.web.render import asked, page
 from translator.web.service_view import ServiceView
 from translator.web.sink_view import SinkState, SinkView
@@ -92,6 +92,7 @@ class HomePages:
             nav=self._nav,
             status_=facts.status,
             needs=found,
+            advice=by_rule(found),
             overall=_worst(found),
             parts=parts,
             across=across(drawn),

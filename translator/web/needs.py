@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
 from typing import Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
@@ -67,6 +68,11 @@ def needs(facts: Facts) -> list[Need]:
     """Return what needs a person, critical cases first."""
     found = [Need(rule, what) for rule in RULES for what in rule.find(facts)]
     return sorted(found, key=lambda need: need.rule.severity != "critical")
+
+
+def by_rule(found: Sequence[Need]) -> list[tuple[NeedRule, list[str]]]:
+    """Return the cases of each rule in the same order. All cases of a rule have the same advice."""
+    return [(rule, [need.what for need in cases]) for rule, cases in groupby(found, lambda need: need.rule)]
 
 
 def _down(facts: Facts) -> Iterator[str]:

@@ -17,7 +17,7 @@ from translator.operations.status import (
     StoppedPartition,
 )
 from translator.web.meanings import runbooks
-from translator.web.needs import LAG_SECONDS, RULES, Facts, needs
+from translator.web.needs import LAG_SECONDS, RULES, Facts, by_rule, needs
 from translator.web.sink_view import QuarantinedEvent, SinkState, SinkStatus, SinkTable
 
 HELM = Path(__file__).parents[3] / "helm"
@@ -79,6 +79,14 @@ def test_a_sink_in_need() -> None:
 def test_critical_cases_come_first() -> None:
     facts = Facts(msgspec.structs.replace(HEALTHY, dead=[DeadLetters("crm", "X", 2)], members=[], missing=["x"]))
     assert ["critical", "critical", "warning"] == [need.rule.severity for need in needs(facts)]
+
+
+def test_cases_of_a_rule_share_its_advice() -> None:
+    dead = [DeadLetters("crm", "X", 2), DeadLetters("erp", "Y", 1)]
+    found = by_rule(needs(Facts(msgspec.structs.replace(HEALTHY, dead=dead, missing=["x"]), sink=_sink(PARKED))))
+    assert [(None, 1), ("TranslatorDeadLetters", 2), ("SinkTablesParked", 1)] == [
+        (rule.alert, len(cases)) for rule, cases in found
+    ]
 
 
 def test_the_rules_are_those_of_the_alerts() -> None:
