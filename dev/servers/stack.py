@@ -175,9 +175,7 @@ class Stack:
         """Return all current records in a topic, partition by partition, as a `read_committed` consumer sees them."""
         numbers = self._admin.list_topics(topic, timeout=ANSWER_SECONDS).topics[topic].partitions
         reader = Consumer(self._client | _READER)
-        ends = {}
-        for number in numbers:
-            _, ends[number] = reader.get_watermark_offsets(TopicPartition(topic, number), timeout=ANSWER_SECONDS)
+        ends = {number: _end(reader, TopicPartition(topic, number)) for number in numbers}
         reader.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in numbers])
         found: dict[int, list[Any]] = {number: [] for number in numbers}
         unread = {*numbers}
@@ -331,6 +329,21 @@ def source_rows(table: pyarrow.Table) -> list[dict[str, Any]]:
         {name: _shortest(cell) if name in singles and cell is not None else cell for name, cell in row.items()}
         for row in table.select(names).to_pylist()
     ]
+
+
+def _end(reader: Consumer, place: TopicPartition) -> int:
+    """Return a partition's end. A broker that has just started with old data first has to become the leader."""
+    deadline = time.monotonic() + ANSWER_SECONDS
+    while True:
+        try:
+            return reader.get_watermark_offsets(place, timeout=ANSWER_SECONDS)[1]
+        except KafkaException as error:
+            if error.args[0].code() not in _NO_LEADER or time.monotonic() > deadline:
+                raise
+        time.sleep(0.1)
+
+
+_NO_LEADER = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
 
 
 def wait_until(what: str, seconds: float, ready: Any, stack: Stack | None = None) -> None:
