@@ -466,7 +466,11 @@ def _killed(monkeypatch: pytest.MonkeyPatch, point: tuple[type, str, bool], run:
     return False
 
 
-@pytest.mark.parametrize("case", [CASES[0], CASES[4]], ids=str)
+@pytest.mark.parametrize(
+    "case",
+    [CASES[0], CASES[4], *(pytest.param(case, marks=pytest.mark.faults) for case in (CASES[1], CASES[3]))],
+    ids=str,
+)
 def test_kills(
     merging_lake: MergingLake,
     tmp_path: Path,
