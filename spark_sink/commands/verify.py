@@ -45,6 +45,7 @@ _KEYS = 20
     show_default=True,
     help="With --against, seconds that a change takes to reach the canonical topic.",
 )
+@click.option("--forget", is_flag=True, help="Forget the results, which ends their alerts, and compare nothing.")
 @click.option("--keys", is_flag=True, help=f"Also print the keys of rows that differ, at most {_KEYS} of each kind.")
 @json_option
 def verify(
@@ -54,6 +55,7 @@ def verify(
     against: str | None,
     skip: tuple[str, ...],
     settle: float,
+    forget: bool,
     keys: bool,
     as_json: bool,
 ) -> None:
@@ -68,8 +70,13 @@ def verify(
 
     The command does not involve the running sink. All rows must fit into memory. The exit code is 3 if rows differ, and
     4 if a comparison with --against is inconclusive for some rows and finds no difference in the others.
+
+    If TABLE, or the source of --against, no longer exists, --forget deletes the results that were recorded for it.
     """
     loaded = configured(config)
+    if forget:
+        _forget(loaded, table, against)
+        return
     if against is None and skip:
         raise ConfigError("--skip requires --against")
     if against is not None and batch is not None:
@@ -125,6 +132,16 @@ def verify(
     sys.exit(_EXIT_CODES[outcome])
 
 
+def _forget(loaded: settings.Settings, table: str, against: str | None) -> None:
+    from spark_sink.control_tables.verified import VerifiedTable
+
+    source = "file" if against is not None and against.startswith("file:") else against
+    count = VerifiedTable(loaded.tables.warehouse, loaded.pipeline).forget(table, source)
+    if not count:
+        raise FatalError(f"no results of {table}{f' against {source}' if source else ''} are recorded")
+    click.echo(f"{table}: {count} results were deleted; metrics and alerts follow within a minute")
+
+
 def _against_topic(loaded: settings.Settings, tables: FormatTables, table: str, cut: Mapping[str, Any]) -> Verified:
     from spark_sink.control_tables.batches import ControlTables
     from spark_sink.operations.applied_topic import AppliedTopic
@@ -132,13 +149,7 @@ def _against_topic(loaded: settings.Settings, tables: FormatTables, table: str, 
 
     control = ControlTables(loaded.tables.warehouse, loaded.pipeline, "", loaded.input.topic)
     mirror = after_batch(tables, table, cut["tables"][table], control.apps(cut["checkpoint"]))
-    if mirror is None:
-        raise ConfigError(f"{table} is not a mirror (tables.modes); only the rows of a mirror can be compared")
-    from spark_sink.events.shared_tables import SEVERAL
-
     source = mirror.shape.table
-    if source.source == SEVERAL:
-        raise ConfigError(f"{table} is shared by several source tables (tables.shared), so it cannot be compared")
     ends = {int(one): offset for one, offset in cut["parked"].get(table, cut)["offsets"].items()}
     topic = AppliedTopic(loaded)
     expected = ExpectedRows(mirror.shape, control.erased_keys().get(table, {}))

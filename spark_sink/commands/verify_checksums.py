@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spark_sink.config.settings import Settings
 from spark_sink.control_tables.batches import ControlTables
-from spark_sink.errors import ConfigError, FatalError, Reason
-from spark_sink.events.shared_tables import SEVERAL
+from spark_sink.errors import FatalError, Reason
 from spark_sink.operations.applied_topic import AppliedTopic
 from spark_sink.operations.checksum_runs import TABLE, ChecksumColumns, newest_run
 from spark_sink.operations.checksums import LaterChanges, RunComparison
@@ -91,10 +90,6 @@ def _compared(loaded: Settings, tables: FormatTables, table: str, cut: Cut) -> A
 
 def _mirror(loaded: Settings, tables: FormatTables, table: str, cut: Cut, control: ControlTables) -> MirrorTable:
     mirror = after_batch(tables, table, cut["tables"][table], control.apps(cut["checkpoint"]))
-    if mirror is None:
-        raise ConfigError(f"{table} is not a mirror (tables.modes); only the rows of a mirror can be compared")
-    if mirror.shape.table.source == SEVERAL:
-        raise ConfigError("--against: a table that several source tables share cannot be compared with checksums")
     if table in cut["parked"]:
         raise FatalError(_told_parked(table, cut["parked"][table]["reason"]))
     return mirror

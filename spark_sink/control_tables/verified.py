@@ -82,6 +82,12 @@ class VerifiedTable(ControlTable):
         conclusive = {(one.table, one.against): one for one in found if one.differing is not None}
         return [Standing(one, verified.get(of), conclusive.get(of)) for of, one in sorted(last.items())]
 
+    def forget(self, table: str, against: str | None) -> int:
+        """Delete a table's results, against one source or all, and return how many were deleted."""
+        if not self.exists():
+            return 0
+        return self.remove_equal(table=table, **({} if against is None else {"against": against}))
+
     def forget_before(self, moment: float) -> int:
         """Delete results from before a moment (seconds since 1970), except those that the standings need, and return
         how many were deleted.

@@ -21,9 +21,10 @@ from cdc_core.envelope import ChangeEvent
 from cdc_core.reader import ApplyError, Change, DictStore, KeptRow, apply
 from cdc_core.table_id import TableId
 from spark_sink.apply.table_commits import commit_app
-from spark_sink.errors import FatalError
+from spark_sink.errors import ConfigError, FatalError
 from spark_sink.events.arrow_values import column, image, image_value
 from spark_sink.events.erased_keys import ErasedKeys, digest_of
+from spark_sink.events.shared_tables import SEVERAL
 from spark_sink.model.event import Key
 from spark_sink.operations.row_digests import UNFIT
 from spark_sink.schema.business_view import versions
@@ -93,16 +94,23 @@ def change_of(event: ChangeEvent) -> Change:
     return Change(event, table, None, *(None if text is None else image(text) for text in texts))
 
 
-def after_batch(tables: FormatTables, name: str, version: int, apps: Iterable[str]) -> MirrorTable | None:
-    """Return a mirror after a batch, or None if the table has another mode.
+def after_batch(tables: FormatTables, name: str, version: int, apps: Iterable[str]) -> MirrorTable:
+    """Return the mirror of one source table after a batch.
 
     Args:
         version: the table's version after the batch. If no later batch has written the table, later changes by other
             programs are included.
         apps: the apps of all commits that apply events; see `ControlTables.apps`.
+
+    Raises:
+        ConfigError: the table has another mode, or several source tables share it.
     """
     then, now = tables.at(name, version), tables.open(name)
-    if then is None or not isinstance(now, MirrorTable) or then.shape.built != now.shape.built:
+    if then is None:
+        raise ConfigError(f"{name} is not a mirror (tables.modes); only the rows of a mirror can be compared")
+    if then.shape.table.source == SEVERAL:
+        raise ConfigError(f"{name} is shared by several source tables (tables.shared), so it cannot be compared")
+    if not isinstance(now, MirrorTable) or then.shape.built != now.shape.built:
         return then
     markers = [commit_app(app, name, now.shape) for app in apps]
     return now if all(now.applied(marker) == then.applied(marker) for marker in markers) else then

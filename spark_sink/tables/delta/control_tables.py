@@ -121,6 +121,11 @@ class ControlTable:
         with maintaining(self.name):
             write_deltalake(self._open(), stated, mode="overwrite", predicate=where)
 
+    def remove_equal(self, **equal: str) -> int:
+        """Remove this pipeline's rows whose columns have these values, and return the number of removed rows."""
+        wanted = [self._mine, *(f"{column} = {literal(value)}" for column, value in equal.items())]
+        return int(self._open().delete(" AND ".join(wanted))["num_deleted_rows"])
+
     @property
     def _mine(self) -> str:
         return f"pipeline = {literal(self.pipeline)}"

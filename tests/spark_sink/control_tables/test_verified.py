@@ -31,6 +31,21 @@ def test_the_last_results(tmp_path: Path) -> None:
     ]
 
 
+def test_results_are_forgotten(tmp_path: Path) -> None:
+    """Only those of the table, of the source if one is named, and of this pipeline."""
+    table, other = VerifiedTable(str(tmp_path), "test"), VerifiedTable(str(tmp_path), "other")
+    assert 0 == table.forget("it's", None)
+    kept = [_result(1, table="b"), _result(1, table="it's", against="database:shop")]
+    for result in (*kept, _result(1, table="it's"), _result(2, table="it's", differing=1)):
+        table.write(result)
+    other.write(_result(1, table="it's"))
+    assert 2 == table.forget("it's", "topic")
+    assert kept == [standing.last for standing in table.standings()]
+    assert 1 == table.forget("it's", None)
+    assert kept[:1] == [standing.last for standing in table.standings()]
+    assert 1 == len(other.standings())
+
+
 def test_old_results_are_deleted(tmp_path: Path) -> None:
     """The results that show the state of a table stay."""
     table = VerifiedTable(str(tmp_path), "test")

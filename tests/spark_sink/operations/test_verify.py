@@ -348,6 +348,14 @@ def test_results_are_recorded(broker: Broker, tmp_path: Path) -> None:
     VerifiedMetrics(lake.control.verified, lake.metrics).refresh()
     value = lake.metrics.registry.get_sample_value
     assert 1 == value("cdc_sink_verify_differing_rows", {"table": "other", "against": "topic"})
+    code, told = lake.verify("--forget")
+    assert (0, True) == (code, "results were deleted" in told)
+    VerifiedMetrics(lake.control.verified, lake.metrics).refresh()
+    assert value("cdc_sink_verify_differing_rows", {"table": "other", "against": "topic"}) is None
+    assert (1, True) == (
+        (done := lake.verify("--forget"))[0],
+        "no results of shop_sales.orders are recorded" in done[1],
+    )
 
 
 def test_a_result_that_cannot_be_recorded(broker: Broker, tmp_path: Path) -> None:
