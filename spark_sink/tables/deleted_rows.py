@@ -190,19 +190,16 @@ class DeletedRows:
     def clean(self, days: float) -> int:
         """Delete the files that no version from the last days refers to, and return the number of deleted files.
 
-        A file that a generation no longer lists is not listed by later generations either. So the generation that the
-        table had at that time lists all older files that are still needed. The newest file from before that time can be
-        another one's, from a commit or a reload that failed. So all files count down to one that is certainly the
-        table's, because the present generation lists it.
+        A file that a generation no longer lists is not listed by later generations either. So the newest file from
+        before that time lists all older files that are still needed. Because it can be left from a commit that failed,
+        the present generation counts as well.
         """
         limit = int((time.time() - days * 86_400) * 1_000_000)
         older = sorted((number for number in self._present() if number < limit), reverse=True)
-        certain = {part.number for part in self._generation.parts} | {self._number}
-        needed = set(certain)
+        needed = {part.number for part in self._generation.parts} | {self._number}
         for number in older:
             with suppress(pa.ArrowInvalid):  # writing the file failed
                 needed |= {number, *(part.number for part in self._of(number).parts)}
-            if number in certain:
                 break
         unneeded = [number for number in older if number not in needed]
         for number in unneeded:

@@ -59,31 +59,6 @@ class Commits:
         folder = Path(self.warehouse) / "_cdc" / "deleted" / "shop_sales" / "orders"
         return {int(path.stem) for path in folder.glob("*.parquet")}
 
-    def shadow(self) -> Commits:
-        """Return a copy that a reload fills. Its files are next to the table's."""
-        copy = Commits(self.warehouse)
-        copy.number, copy.floors = self.number, self.floors
-        return copy
-
-
-class Clock:
-    """A clock that a test sets, in days."""
-
-    day = 1_000
-
-    def time(self) -> float:
-        return self.day * DAY / 1e6
-
-    def time_ns(self) -> int:
-        return self.day * DAY * 1000
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    monkeypatch.setattr(deleted_rows, "time", clock)
-    return clock
-
 
 def _micros(row: Mapping[str, Any]) -> int:
     return round(row["_cdc_deleted_at"].timestamp() * 1_000_000)
@@ -192,42 +167,3 @@ def test_files_of_the_last_days_stay(tmp_path: Path) -> None:
     damaged.write_bytes(b"PAR1")
     assert (2, {table.number}) == (table.opened().clean(0), table.files())
     assert {("a", 1), ("a", 2)} == set(table.found())
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_versions_of_the_last_days(tmp_path: Path, clock: Clock, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They can be read after cleaning, whatever commits and reloads have failed, and few other files stay."""
-    monkeypatch.setattr(deleted_rows, "_SMALL", 3)
-    random, table = Random(seed), Commits(tmp_path)
-    versions: list[tuple[int, int | None, Rows]] = []  # the day of a commit, its generation and rows
-
-    def some() -> Rows:
-        keys = {(random.choice("ab"), random.randrange(200)) for _ in range(random.choice((1, 2, 9)))}
-        return dict.fromkeys(sorted(keys), ("1", 0))
-
-    for _ in range(60):
-        clock.day += random.choice((1, 1, 3, 20))
-        if random.random() < 0.3:  # the commit fails
-            number = table.number
-            table.remember(some())
-            table.number = number
-            clock.day += random.choice((1, 9))
-        if random.random() < 0.3:
-            shadow = table.shadow()
-            for _ in range(random.randrange(1, 4)):
-                shadow.remember(some())
-            table.number = random.choice((shadow.number, table.number))
-        else:
-            table.remember(some())
-        versions.append((clock.day, table.number, table.found()))
-        days = random.randrange(1, 15)
-        table.opened().clean(days)
-        outdated = [version for version in versions if version[0] < clock.day - days]
-        versions = versions[max(0, len(outdated) - 1) :]
-        for _, number, rows in versions:
-            then = Commits(tmp_path)
-            then.number = number
-            assert rows == then.found()
-    clock.day += 100
-    table.opened().clean(1)
-    assert len(table.files()) < 20
