@@ -13,6 +13,8 @@ from translator.resolution.resolve import Translation
 from translator.translation.dead_letter import DeadLetter
 
 EVENTS, OUTCOME, CODE = "(number of events)", "(outcome)", "(code of the dead letter)"
+REJECTED = "(events became a dead letter)"
+"""A release that announces other outcomes does not announce this one."""
 
 # Dead letters with these codes depend on other messages or on topics, and not only on the message.
 _NOT_OF_THE_MESSAGE = frozenset({ErrorCode.HELD, ErrorCode.TOPIC_REFUSED})
@@ -50,8 +52,9 @@ def differences(before: Written, now: Rewritten) -> frozenset[str] | None:
     None if they cannot be compared, because the dead letter's reason is not the message.
     """
     if before.events:
-        found = {OUTCOME} if now.letter is not None else set()
-        found |= {EVENTS} if before.events.keys() != now.events.keys() else set()
+        if now.letter is not None:
+            return frozenset({REJECTED})
+        found = {EVENTS} if before.events.keys() != now.events.keys() else set()
         for number in before.events.keys() & now.events.keys():
             for copy in before.events[number]:
                 found |= differing(copy, now.events[number]).keys()
