@@ -14,6 +14,7 @@ from msgspec import Struct
 
 _EPOCH = datetime(1970, 1, 1)
 _MOST_ZEROS = 1000
+_DIGITS = re.compile(r"-?[0-9]{1,4}")
 _ZONED = re.compile(
     r"(?P<seconds>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?P<fraction>\.\d{1,9})?(?P<offset>Z|[+-]\d\d:\d\d)", re.ASCII
 )
@@ -66,7 +67,7 @@ def _duration(micros: int) -> str:
 
 def _geometry(value: Mapping[str, Any]) -> str:
     """Return the well-known binary in base64. The SRID and the coordinates of a point are separate fields."""
-    wkb: str = value.get("wkb", "")
+    wkb: str = value.get("wkb")  # type: ignore[assignment]  # None is rejected by the next line
     base64.b64decode(wkb, validate=True)
     return wkb
 
@@ -81,11 +82,17 @@ def _instant(text: str) -> str:
     return f"{utc.isoformat()}{fraction}Z"
 
 
+def _whole(parameters: Mapping[str, Any], name: str, least: int, most: int) -> int:
+    """Return a whole number, which Kafka Connect writes as text. Other numbers can be too large to convert."""
+    text = parameters[name]
+    if not isinstance(text, str) or not _DIGITS.fullmatch(text) or not least <= int(text) <= most:
+        raise Unsupported(f"the parameter {name} of a column is not a whole number from {least} to {most}")
+    return int(text)
+
+
 def _bits(parameters: Mapping[str, Any]) -> ColumnType:
-    length = int(parameters["length"])
-    bits = next((bits for bits in (8, 16, 32, 64) if length <= bits), None)
-    if bits is None:
-        raise Unsupported("a column has more than 64 bits")
+    length = _whole(parameters, "length", 1, 64)
+    bits = next(bits for bits in (8, 16, 32, 64) if length <= bits)
 
     def convert(value: str) -> object:
         number = int.from_bytes(base64.b64decode(value, validate=True), "little")
@@ -97,9 +104,7 @@ def _bits(parameters: Mapping[str, Any]) -> ColumnType:
 
 
 def _decimal(parameters: Mapping[str, Any]) -> ColumnType:
-    scale = int(parameters["scale"])
-    if abs(scale) > _MOST_ZEROS:
-        raise Unsupported(f"a decimal has a scale beyond {_MOST_ZEROS}")
+    scale = _whole(parameters, "scale", -_MOST_ZEROS, _MOST_ZEROS)
 
     def convert(value: str) -> str:
         number = int.from_bytes(base64.b64decode(value, validate=True), signed=True)
@@ -107,8 +112,10 @@ def _decimal(parameters: Mapping[str, Any]) -> ColumnType:
         digits = tuple(int(digit) for digit in str(abs(number)))
         return f"{Decimal((int(number < 0), digits, -scale)):f}"
 
-    precision = parameters.get("connect.decimal.precision")
-    return ColumnType("decimal" if precision is None else f"decimal({int(precision)},{scale})", _only(str, convert))
+    if "connect.decimal.precision" not in parameters or scale < 0:
+        return ColumnType("decimal", _only(str, convert))
+    precision = _whole(parameters, "connect.decimal.precision", max(1, scale), _MOST_ZEROS)
+    return ColumnType(f"decimal({precision},{scale})", _only(str, convert))
 
 
 _PLAIN: Mapping[str, ColumnType] = {

@@ -169,6 +169,23 @@ def test_a_tombstone() -> None:
             with_schema([{"field": "name", "type": "bytes", **DECIMAL, "parameters": {"scale": "Anne"}}], ROW),
             "UNSUPPORTED_SHAPE",
         ),
+        *(
+            (
+                with_schema([{"field": "name", "type": "bytes", **DECIMAL, "parameters": parameters}], ROW),
+                "UNSUPPORTED_SHAPE",
+            )
+            for parameters in (
+                {"scale": 2},
+                {"scale": "1_0"},
+                {"scale": "2", "connect.decimal.precision": "-5"},
+                {"scale": "2", "connect.decimal.precision": "99999999999"},
+            )
+        ),
+        (
+            b'{"schema": {"fields": [{"field": "after", "fields": [{"field": "name", "type": "bytes", "name": '
+            b'"org.apache.kafka.connect.data.Decimal", "parameters": {"scale": 1e999999}}]}]}, "payload": {}}',
+            "UNSUPPORTED_SHAPE",
+        ),
         (
             with_schema([{"field": "name", "type": "bytes", **BITS, "parameters": {"length": "65"}}], ROW),
             "UNSUPPORTED_SHAPE",
