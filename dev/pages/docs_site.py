@@ -9,15 +9,14 @@ the playground (playground_site.py).
 
 from __future__ import annotations
 
-import hashlib
 import html
+import io
 import os
 import posixpath
 import re
 import subprocess
 import sys
 import tarfile
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -139,20 +138,18 @@ def _fetch_mermaid() -> None:
     """Download the script from npm, unless this was already done. Without npm, the site shows the diagrams' source."""
     if _MERMAID_FILE.is_file():
         return
-    with tempfile.TemporaryDirectory() as folder:
-        command = ["npm", "pack", "--silent", "--pack-destination", folder, MERMAID]
-        try:
-            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-        except (OSError, subprocess.CalledProcessError) as error:
-            print(f"docs: diagrams remain source text: npm cannot fetch {MERMAID}: {error}", file=sys.stderr)
-            return
-        (archive,) = Path(folder).iterdir()
-        with tarfile.open(archive) as packed:
-            member = packed.extractfile("package/dist/mermaid.min.js")
-            script = member.read() if member is not None else b""
-    found = hashlib.sha256(script).hexdigest()
-    if found != _MERMAID_SHA256:
-        sys.exit(f"docs: {MERMAID} has checksum {found}, expected {_MERMAID_SHA256}")
+    # Imported here because MkDocs, which loads this module for its hooks, does not find our packages.
+    from dev.pages import npm
+
+    try:
+        archive = npm.packed(MERMAID)
+    except (OSError, subprocess.CalledProcessError) as error:
+        print(f"docs: diagrams remain source text: npm cannot fetch {MERMAID}: {error}", file=sys.stderr)
+        return
+    with tarfile.open(fileobj=io.BytesIO(archive)) as files:
+        member = files.extractfile("package/dist/mermaid.min.js")
+        script = member.read() if member is not None else b""
+    npm.check(MERMAID, script, _MERMAID_SHA256)
     _MERMAID_FILE.parent.mkdir(parents=True, exist_ok=True)
     _MERMAID_FILE.write_bytes(script)
 

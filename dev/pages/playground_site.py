@@ -8,9 +8,7 @@ scripts.
 
 from __future__ import annotations
 
-import hashlib
 import re
-import shutil
 import subprocess
 import sys
 import tarfile
@@ -20,6 +18,7 @@ from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
+from dev.pages import npm
 from translator.web.meanings import meanings
 from translator.web.playground import samples
 from translator.web.playground_page import blank, translated_sample
@@ -57,20 +56,9 @@ def fetched() -> tuple[Path, Path] | None:
 def _pyodide() -> Path:
     kept = _ASSETS / "pyodide.tgz"
     if not kept.is_file():
-        with tempfile.TemporaryDirectory() as folder:
-            command = ("npm", "pack", "--silent", "--pack-destination", folder, PYODIDE)
-            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-            (archive,) = Path(folder).iterdir()
-            # Not a rename, because the folder for temporary files can be on another file system.
-            shutil.move(archive, kept)
-    _check(kept.read_bytes())
+        kept.write_bytes(npm.packed(PYODIDE))
+    npm.check(PYODIDE, kept.read_bytes(), _PYODIDE_SHA256)
     return kept
-
-
-def _check(archive: bytes) -> None:
-    found = hashlib.sha256(archive).hexdigest()
-    if found != _PYODIDE_SHA256:
-        sys.exit(f"docs: {PYODIDE} has checksum {found}, expected {_PYODIDE_SHA256}")
 
 
 def _msgspec() -> Path:

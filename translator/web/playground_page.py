@@ -35,7 +35,7 @@ def blank() -> dict[str, Any]:
 
 
 def translated(question: PastedMessage) -> dict[str, Any]:
-    """Return the content of the page that shows a message. `error` is None unless the input is invalid."""
+    """Return the content of the page that shows a message. `error` is set only if the input is invalid."""
     try:
         return _content(question, found=answer(question))
     except CdcError as error:
