@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from dev.jar_list import JarList
 from dev.jars import JarsError
 from dev.servers.broker import Broker
 from dev.servers.canal import JARS
@@ -45,13 +46,18 @@ class Run:
 
 @pytest.fixture(scope="session")
 def tools() -> None:
-    """Skip the tests if the database is not installed, or if Canal's jars cannot be downloaded."""
+    """Canal and a database, or skip the tests."""
+    need("a real Canal", JARS)
+
+
+def need(what: str, jars: JarList) -> None:
+    """Skip the tests if the database is not installed, or if the jars cannot be downloaded."""
     if not is_installed():
-        pytest.skip(f"a real Canal on a real database: {MISSING}")
+        pytest.skip(f"{what} on a real database: {MISSING}")
     try:
-        JARS.folder()
+        jars.folder()
     except JarsError as error:
-        pytest.skip(f"a real Canal on a real database: {error}")
+        pytest.skip(f"{what} on a real database: {error}")
 
 
 @pytest.fixture(scope="session")

@@ -15,14 +15,14 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from dev.jars import JarsError
 from dev.servers.broker import Broker
 from dev.servers.debezium import DATABASE_VERSION, JARS, Debezium
-from dev.servers.mariadb import MISSING, MariaDb, is_installed
+from dev.servers.mariadb import MariaDb
 from dev.servers.stack import CANONICAL, Stack
 from spark_sink.errors import Reason
 from spark_sink.tables.delta.control_tables import ParkedTables
 from tests.real_canal.comparison import Difference, Rows, Table, compare, source_rows, tables_of
+from tests.real_canal.conftest import need
 from tests.real_canal.pipeline import PATIENCE, STEADY, WORKLOAD, Tier
 from tests.translator.plugins.test_examples import EXAMPLES, install
 
@@ -78,12 +78,7 @@ class Followed:
 @pytest.fixture(scope="module")
 def followed(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Followed]:
     """The result of the workload. The rows of one database exist before Debezium starts."""
-    if not is_installed():
-        pytest.skip(f"a real Debezium on a real database: {MISSING}")
-    try:
-        JARS.folder()
-    except JarsError as error:
-        pytest.skip(f"a real Debezium on a real database: {error}")
+    need("a real Debezium", JARS)
     folder = tmp_path_factory.mktemp("debezium")
     (example,) = [path for path in EXAMPLES if path.name == "debezium_json"]
     with pytest.MonkeyPatch.context() as patch, MariaDb(version=DATABASE_VERSION) as database:
