@@ -110,8 +110,7 @@ def verify(
         from spark_sink.commands.verify_source import verify_against
 
         found, left_out = verify_against(loaded, tables, table, against, skip, settle)
-    # A file's path can contain a date, and would then be another source every day.
-    source = "topic" if against is None else "file" if against.startswith("file:") else against
+    source = "topic" if against is None else _recorded(against)
     # Without --against, what depends on the order of partitions remains inconclusive in every comparison.
     outcome = "NOT EQUAL" if not found.is_equal else "INCONCLUSIVE" if against and found.inconclusive else "equal"
     _record(loaded, found, table, source, cut, through, is_conclusive=outcome != "INCONCLUSIVE")
@@ -132,10 +131,15 @@ def verify(
     sys.exit(_EXIT_CODES[outcome])
 
 
+def _recorded(against: str) -> str:
+    """Return a source's name in results. A file's path can contain a date, and would be another source every day."""
+    return "file" if against.startswith("file:") else against
+
+
 def _forget(loaded: settings.Settings, table: str, against: str | None) -> None:
     from spark_sink.control_tables.verified import VerifiedTable
 
-    source = "file" if against is not None and against.startswith("file:") else against
+    source = None if against is None else _recorded(against)
     count = VerifiedTable(loaded.tables.warehouse, loaded.pipeline).forget(table, source)
     if not count:
         raise FatalError(f"no results of {table}{f' against {source}' if source else ''} are recorded")

@@ -17,7 +17,7 @@ from spark_sink.events.shared_tables import SEVERAL
 from spark_sink.events.topic_records import read_range
 from spark_sink.operations.source_database import DatabaseSource
 from spark_sink.operations.source_rows import RowSource, file_rows, table_rows
-from spark_sink.operations.verify import Verified
+from spark_sink.operations.verify import Verified, as_mirror
 from spark_sink.operations.verify_source import ComparedSource, SourceComparison, compared_columns
 from spark_sink.schema.catalog import SchemaReader
 from spark_sink.tables.delta.control_tables import ParkedTables
@@ -60,10 +60,7 @@ def mirror(tables: FormatTables, table: str) -> MirrorTable:
     Raises:
         ConfigError: the table is not a mirror.
     """
-    found = tables.open(table)
-    if not isinstance(found, MirrorTable):
-        raise ConfigError(f"{table} is not a mirror (tables.modes); only the rows of a mirror can be compared")
-    return found
+    return as_mirror(tables.open(table), table)
 
 
 def _source(loaded: Settings, tables: FormatTables, against: str, source: TableId) -> ComparedSource:

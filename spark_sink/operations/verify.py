@@ -94,6 +94,17 @@ def change_of(event: ChangeEvent) -> Change:
     return Change(event, table, None, *(None if text is None else image(text) for text in texts))
 
 
+def as_mirror(opened: object, name: str) -> MirrorTable:
+    """Return an opened table, if it is a mirror.
+
+    Raises:
+        ConfigError: it is not.
+    """
+    if not isinstance(opened, MirrorTable):
+        raise ConfigError(f"{name} is not a mirror (tables.modes); only the rows of a mirror can be compared")
+    return opened
+
+
 def after_batch(tables: FormatTables, name: str, version: int, apps: Iterable[str]) -> MirrorTable:
     """Return the mirror of one source table after a batch.
 
@@ -105,9 +116,7 @@ def after_batch(tables: FormatTables, name: str, version: int, apps: Iterable[st
     Raises:
         ConfigError: the table has another mode, or several source tables share it.
     """
-    then, now = tables.at(name, version), tables.open(name)
-    if then is None:
-        raise ConfigError(f"{name} is not a mirror (tables.modes); only the rows of a mirror can be compared")
+    then, now = as_mirror(tables.at(name, version), name), tables.open(name)
     if then.shape.table.source == SEVERAL:
         raise ConfigError(f"{name} is shared by several source tables (tables.shared), so it cannot be compared")
     if not isinstance(now, MirrorTable) or then.shape.built != now.shape.built:
