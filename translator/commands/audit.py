@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -61,11 +62,8 @@ def audit(
     from translator.operations.audit import audit as audit_ranges
     from translator.operations.offline_translator import OfflineTranslator
 
-    again = OfflineTranslator(settings, say)
-    try:
+    with closing(OfflineTranslator(settings, say)) as again:
         report = audit_ranges(again, topic, partition, first, end, say)
-    finally:
-        again.close()
     if as_json:
         click.echo(msgspec.json.encode(report))
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +41,7 @@ def explain(config: Path, values: bool, as_json: bool, topic: str, partition: in
     from translator.operations.explanation import outcome_facts, outcome_lines
     from translator.operations.offline_translator import OfflineTranslator
 
-    again = OfflineTranslator(settings, say)
-    try:
+    with closing(OfflineTranslator(settings, say)) as again:
         source = again.translator(topic)
         message = next(records_of(settings, topic, partition, offset, offset + 1, 1, say), None)
         if message is None:
@@ -50,8 +50,6 @@ def explain(config: Path, values: bool, as_json: bool, topic: str, partition: in
                 "transaction marker or an aborted record"
             )
         translation = again.translate(message)
-    finally:
-        again.close()
     if as_json:
         click.echo(json.dumps({**_facts(message, source), **outcome_facts(translation, values=values)}))
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,10 +49,7 @@ def retranslate(config: Path, topic: str, partition: int, first: int, end: int, 
     def bury(message: Message, dead: DeadLetter) -> None:
         click.echo(dead_letter_line(message, dead), err=True)
 
-    again = OfflineTranslator(settings, say)
-    try:
+    with closing(OfflineTranslator(settings, say)) as again:
         counts = retranslate_range(again, Selection(topic, partition, first, end, output, table), say, bury)
-    finally:
-        again.close()
     names = ("records", "translated", "dead", "skipped", "learned", "events")
     click.echo(" ".join(f"{name}={counts[name]}" for name in names) + f" output={output}")

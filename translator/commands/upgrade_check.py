@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,11 +47,8 @@ def upgrade_check(config: Path, since: str, count: int, as_json: bool) -> None:
     notes = releases_after(since)
     for warning in deprecations.deprecated_settings(settings, deprecations.TRANSLATOR):
         say(f"warning: {warning}")
-    again = OfflineTranslator(settings, say)
-    try:
+    with closing(OfflineTranslator(settings, say)) as again:
         report = check_upgrade(again, since, notes, count, say)
-    finally:
-        again.close()
     if as_json:
         click.echo(msgspec.json.encode(report))
     else:
