@@ -140,7 +140,7 @@ def _canonical(value: object, column: ColumnType | None, path: str) -> object:
     if column is not None:
         try:
             return column.convert(value)
-        except (ValueError, TypeError, ArithmeticError):
+        except (LookupError, ValueError, TypeError, ArithmeticError):
             reason = "a value does not have the form that its schema announces"
             raise MessageError(ErrorCode.INVALID_FIELD, reason, path=path) from None
     if isinstance(value, Decimal):

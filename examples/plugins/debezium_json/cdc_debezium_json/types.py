@@ -67,7 +67,7 @@ def _duration(micros: int) -> str:
 
 def _geometry(value: Mapping[str, Any]) -> str:
     """Return the well-known binary in base64. The SRID and the coordinates of a point are separate fields."""
-    wkb: str = value.get("wkb")  # type: ignore[assignment]  # None is rejected by the next line
+    wkb: str = value["wkb"]
     base64.b64decode(wkb, validate=True)
     return wkb
 
@@ -168,9 +168,7 @@ def columns_of(schema: object) -> Mapping[str, ColumnType]:
     try:
         images = [part for part in _fields(schema) if part.get("field") in ("before", "after")]
         return {str(column["field"]): _column(column) for image in images for column in _fields(image)}
-    except Unsupported:
-        raise
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except (KeyError, TypeError, AttributeError):
         raise Unsupported("the schema is not a schema of Kafka Connect's JSON converter") from None
 
 
