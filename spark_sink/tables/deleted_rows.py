@@ -52,6 +52,9 @@ REMEMBERED: Mapping[str, str] = {name: sql for name, sql in META_COLUMNS.items()
 
 _FOOTER, _SUFFIX = b"cdc.deleted", ".parquet"
 
+# A generation gets its number before its commit. At the end of a reload, hours can pass between them.
+_UNCOMMITTED_DAYS = 1
+
 
 class _Part(Struct, frozen=True):
     """A file, the number of its rows, and the smallest and greatest values in its key columns."""
@@ -68,11 +71,13 @@ class _Generation(Struct, frozen=True):
         parts: the files of the generation, newest first.
         apart: whether the table keeps deleted rows apart.
         built: the rebuild that created the table; see `TableShape`.
+        previous: the number of the generation that this one replaced; None in a file from before this was recorded.
     """
 
     parts: tuple[_Part, ...] = ()
     apart: bool = True
     built: str = ""
+    previous: int | None = None
 
 
 class _Stamp(Struct, frozen=True):
@@ -190,18 +195,21 @@ class DeletedRows:
     def clean(self, days: float) -> int:
         """Delete the files that no version from the last days refers to, and return the number of deleted files.
 
-        A file that a generation no longer lists is not listed by later generations either. So the newest file from
-        before that time lists all older files that are still needed. Because it can be left from a commit that failed,
-        the present generation counts as well.
+        Those versions need the generations since then and the one before. Files from commits that failed are not among
+        them. Nothing is deleted until the table has a generation from before that time: older files can belong to a
+        table that a rebuild has replaced.
         """
-        limit = int((time.time() - days * 86_400) * 1_000_000)
-        older = sorted((number for number in self._present() if number < limit), reverse=True)
-        needed = {part.number for part in self._generation.parts} | {self._number}
-        for number in older:
-            with suppress(pa.ArrowInvalid):  # writing the file failed
-                needed |= {number, *(part.number for part in self._of(number).parts)}
+        limit = int((time.time() - (days + _UNCOMMITTED_DAYS) * 86_400) * 1_000_000)
+        present, number, needed = set(self._present()), self._number, set[int]()
+        while number in present:
+            generation = self._of(number)
+            needed |= {number, *(part.number for part in generation.parts)}
+            if number < limit:
                 break
-        unneeded = [number for number in older if number not in needed]
+            number = generation.previous
+        else:
+            return 0
+        unneeded = [number for number in present - needed if number < limit]
         for number in unneeded:
             self._files.delete_file(self._path(number))
         return len(unneeded)
@@ -258,9 +266,10 @@ class DeletedRows:
 
     def _put(self, rows: pa.Table, older: Sequence[_Part], *, apart: bool = True) -> Marker:
         # Delta Lake ignores a marker that is not greater than the one before.
-        number = max((self._number or _EMPTY) + 1, time.time_ns() // 1000)
-        own = self._part(number, rows)
-        self._write(number, rows, _Generation(tuple(filter(None, (own, *older))), apart, self._shape.built))
+        previous = self._number or _EMPTY
+        number = max(previous + 1, time.time_ns() // 1000)
+        parts = tuple(filter(None, (self._part(number, rows), *older)))
+        self._write(number, rows, _Generation(parts, apart, self._shape.built, previous))
         self._number, self._before = number, None
         return Marker(marker_app(self._shape), number)
 

@@ -13,6 +13,7 @@ from deltalake import write_deltalake
 
 from cdc_core.envelope import ChangeEvent
 from spark_sink.apply.table_commits import DAY
+from spark_sink.tables import deleted_rows
 from spark_sink.tables.delta import rows
 from spark_sink.tables.formats import FormatMaintenance
 from spark_sink.tables.maintenance import MaintenanceError
@@ -176,8 +177,9 @@ def test_a_damaged_file_delays_the_vacuum(lake: Lake) -> None:
         FormatMaintenance(lake.tables, lake.session).vacuum("shop_sales.orders", 1)
 
 
-def test_a_vacuum_removes_old_files(lake_of_format: Lake) -> None:
+def test_a_vacuum_removes_old_files(lake_of_format: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     """It keeps the files that a version of the last days needs."""
+    monkeypatch.setattr(deleted_rows, "_UNCOMMITTED_DAYS", 0)
     lake = lake_of_format
     lake.announce(SCHEMA)
     lake.apply(0, _inserts(1, 2, 3))

@@ -19,6 +19,7 @@ def test_they_are_found(object_store: ObjectStore, monkeypatch: pytest.MonkeyPat
     for name, value in options(object_store).items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(deleted_rows, "_READ_WHOLE", size)
+    monkeypatch.setattr(deleted_rows, "_UNCOMMITTED_DAYS", 0)
     table = Commits(f"s3a://{BUCKET}/deleted-rows-{size}")
     assert not has_files(str(table.warehouse), NAME)
     for step in range(3):

@@ -59,6 +59,31 @@ class Commits:
         folder = Path(self.warehouse) / "_cdc" / "deleted" / "shop_sales" / "orders"
         return {int(path.stem) for path in folder.glob("*.parquet")}
 
+    def shadow(self) -> Commits:
+        """Return a copy that a reload fills. Its files are next to the table's."""
+        copy = Commits(self.warehouse)
+        copy.number, copy.floors = self.number, self.floors
+        return copy
+
+
+class Clock:
+    """A clock that a test sets, in days."""
+
+    day = 1_000.0
+
+    def time(self) -> float:
+        return self.day * DAY / 1e6
+
+    def time_ns(self) -> int:
+        return int(self.day * DAY) * 1000
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(deleted_rows, "time", clock)
+    return clock
+
 
 def _micros(row: Mapping[str, Any]) -> int:
     return round(row["_cdc_deleted_at"].timestamp() * 1_000_000)
@@ -82,6 +107,7 @@ def test_like_a_dictionary(tmp_path: Path, seed: int, monkeypatch: pytest.Monkey
     monkeypatch.setattr(deleted_rows, "_READ_WHOLE", seed % 2 << 20)
     monkeypatch.setattr(deleted_rows, "_SMALL", 3)
     monkeypatch.setattr(deleted_rows, "_GROUP", 4)
+    monkeypatch.setattr(deleted_rows, "_UNCOMMITTED_DAYS", 0)
     random, table, expected = Random(seed), Commits(tmp_path), Rows()
     most = 0
     for step in range(1, 60):
@@ -157,13 +183,82 @@ def test_where_deleted_rows_are(tmp_path: Path) -> None:
     assert has_files(str(tmp_path), NAME)
 
 
-def test_files_of_the_last_days_stay(tmp_path: Path) -> None:
+def test_files_of_the_last_days_stay(tmp_path: Path, clock: Clock) -> None:
     """A version from the last days can still be read, and the present one always."""
     table = Commits(tmp_path)
-    table.remember({("a", 1): ("1", 0)})
-    table.remember({("a", 2): ("2", 0)})
-    assert (0, 2) == (table.opened().clean(1), len(table.files()))
+    for step in range(3):
+        table.remember({("a", step): (str(step), 0)})
+        clock.day += 1
+    clock.day += 1
     damaged = tmp_path / "_cdc/deleted/shop_sales/orders" / f"{(table.number or 0) + 1}.parquet"
     damaged.write_bytes(b"PAR1")
+    assert (0, 4) == (table.opened().clean(2), len(table.files()))
+    assert (1, 3) == (table.opened().clean(1), len(table.files()))
     assert (2, {table.number}) == (table.opened().clean(0), table.files())
-    assert {("a", 1), ("a", 2)} == set(table.found())
+    assert {("a", 0), ("a", 1), ("a", 2)} == set(table.found())
+
+
+def test_the_number_of_files_of_a_busy_table(tmp_path: Path, clock: Clock) -> None:
+    """It follows the number of days, and not the age of the table."""
+    table = Commits(tmp_path)
+    for day in range(200):
+        clock.day += 1
+        table.remember({("a", day): (f"{day:04}", 0)})
+        table.opened().clean(7)
+    assert 8 <= len(table.files()) <= 10
+
+
+def test_a_table_that_a_rebuild_has_replaced(tmp_path: Path, clock: Clock) -> None:
+    """Its files stay as long as its versions."""
+    table = Commits(tmp_path)
+    table.remember({("a", 1): ("1", 0)})
+    clock.day += 100
+    rebuilt = DeletedRows(str(tmp_path), NAME, msgspec.structs.replace(SHAPE, built="r1"), None)
+    rebuilt.begin(apart=True)
+    rebuilt.remember(_table({}), {})
+    assert 0 == rebuilt.clean(7)
+    rebuilt.remember(_table({("a", 2): ("2", 0)}), {})
+    assert 0 == rebuilt.clean(7)
+    clock.day += 9
+    assert 1 == rebuilt.clean(7)
+    assert 1 == len(table.files())
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_versions_of_the_last_days(tmp_path: Path, clock: Clock, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They can be read after cleaning, whatever commits and reloads have failed, and few other files stay."""
+    monkeypatch.setattr(deleted_rows, "_SMALL", 3)
+    random, table = Random(seed), Commits(tmp_path)
+    versions: list[tuple[float, int | None, Rows]] = []  # the day of a commit, its generation and rows
+
+    def some() -> Rows:
+        keys = {(random.choice("ab"), random.randrange(200)) for _ in range(random.choice((1, 2, 9)))}
+        return dict.fromkeys(sorted(keys), ("1", 0))
+
+    for _ in range(60):
+        clock.day += random.choice((1, 1, 3, 20))
+        if random.random() < 0.3:  # the commit fails
+            number = table.number
+            table.remember(some())
+            table.number = number
+            clock.day += random.choice((1, 9))
+        if random.random() < 0.3:
+            shadow = table.shadow()
+            for _ in range(random.randrange(1, 4)):
+                shadow.remember(some())
+                clock.day += 0.25
+            table.number = random.choice((shadow.number, table.number))
+        else:
+            table.remember(some())
+        versions.append((clock.day, table.number, table.found()))
+        days = random.randrange(1, 15)
+        table.opened().clean(days)
+        outdated = [version for version in versions if version[0] < clock.day - days]
+        versions = versions[max(0, len(outdated) - 1) :]
+        for _, number, rows in versions:
+            then = Commits(tmp_path)
+            then.number = number
+            assert rows == then.found()
+    clock.day += 100
+    table.opened().clean(1)
+    assert table.files() == {table.number, *(part.number for part in table.opened()._generation.parts)}
