@@ -15,6 +15,8 @@ from spark_sink.errors import Reason
 from spark_sink.schema.business_view import ReaderEngine, create_view
 from spark_sink.schema.table_spec import Format
 
+_MOMENT = "%Y-%m-%d %H:%M:%S UTC"
+
 
 @click.command()
 @config_option
@@ -67,13 +69,16 @@ def _line(table: dict[str, Any]) -> str:
 
 
 def _verified(against: str, found: dict[str, Any]) -> str:
-    through = found["verified_through"]
-    said = f"verified through {through:%Y-%m-%d %H:%M:%S} UTC" if through else "not verified"
-    counts = (("differ", found["differing"]), ("could not be compared", found["left_out"]))
-    problems = [f"{count} rows {what}" for what, count in counts if count]
-    if problems:
-        said += f" (on {found['at']:%Y-%m-%d %H:%M:%S} UTC, {' and '.join(problems)})"
-    return f"{said} against {against}"
+    through, conclusive = found["verified_through"], found["conclusive"]
+    said = f"verified through {through:{_MOMENT}}" if through else "not verified"
+    problems = []
+    if conclusive and conclusive["differing"]:
+        problems.append(f"on {conclusive['at']:{_MOMENT}}, {conclusive['differing']} rows differed")
+    if found["differing"] is None:
+        problems.append(f"on {found['at']:{_MOMENT}}, the comparison was inconclusive")
+    if found["left_out"]:
+        problems.append(f"on {found['at']:{_MOMENT}}, {found['left_out']} rows could not be compared")
+    return f"{said} against {against}" + (f" ({'; '.join(problems)})" if problems else "")
 
 
 def _counts(counts: dict[str, int]) -> str:

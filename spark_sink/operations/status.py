@@ -99,8 +99,12 @@ def status(tables: FormatTables, pipeline: str, pattern: TablePattern) -> dict[s
                 "layout": laid_out.get(name, []),
                 "quarantined": {reason: count for (target, reason), count in sorted(broken.items()) if target == name},
                 "verified": {
-                    last.against: {**last._asdict(), "verified_through": verified.through if verified else None}
-                    for last, verified, _ in standings
+                    last.against: {
+                        **last._asdict(),
+                        "verified_through": verified.through if verified else None,
+                        "conclusive": {"at": conclusive.at, "differing": conclusive.differing} if conclusive else None,
+                    }
+                    for last, verified, conclusive in standings
                     if last.table == name
                 },
             }

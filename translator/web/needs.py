@@ -121,6 +121,13 @@ def _parked(facts: Facts) -> Iterator[str]:
             yield f"Table {found.table} is parked with {found.parked}. Waiting events: {found.waiting}."
 
 
+def _differs(facts: Facts) -> Iterator[str]:
+    for table in facts.sink.status.tables if facts.sink else ():
+        for against, found in table.verified.items():
+            if found.differing:
+                yield f"Table {table.table} differs from {against}: {found.differing} rows."
+
+
 def _quarantined(facts: Facts) -> Iterator[str]:
     counts = Counter(event.reason for event in facts.sink.quarantine) if facts.sink else {}
     for reason, count in sorted(counts.items()):
@@ -193,6 +200,14 @@ RULES: Sequence[NeedRule] = (
         "/sink",
         "Correct the cause, then run spark-sink resume with the name of the table.",
         _parked,
+    ),
+    NeedRule(
+        "SinkTableDiffers",
+        "critical",
+        "tables",
+        "/sink",
+        "Make sure that no other program writes the table, then run spark-sink rebuild and verify it again.",
+        _differs,
     ),
     NeedRule(
         "SinkQuarantine",

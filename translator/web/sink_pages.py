@@ -25,7 +25,7 @@ class TableRow(NamedTuple):
         changed: when a batch last changed it, and which.
         command: what ends a parked table's wait, once the cause is corrected; None for other tables.
         verified: a sentence for each source that the table was compared with.
-        differs: whether the last comparison with any source found rows that differ.
+        differs: whether the last conclusive comparison with any source found rows that differ.
     """
 
     table: SinkTable
@@ -80,8 +80,8 @@ def _row(table: SinkTable, state: SinkState, config: str) -> TableRow:
 
 def _verified(table: SinkTable) -> Iterator[str]:
     for against, found in table.verified.items():
-        if found.differing:
-            yield f"{found.differing} rows differ from {against} ({_ago(found.at)})"
+        if found.conclusive is not None and found.differing:
+            yield f"{found.differing} rows differ from {against} ({_ago(found.conclusive.at)})"
         elif found.verified_through is None:
             yield f"not verified against {against}: the last comparison was inconclusive ({_ago(found.at)})"
         else:

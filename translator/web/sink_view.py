@@ -26,19 +26,31 @@ _BATCHES, _EVENTS = 20, 200
 Answer = TypeVar("Answer")
 
 
+class SinkConclusion(Struct, frozen=True):
+    """A comparison that could decide. `differing` is the number of rows that differ."""
+
+    at: datetime
+    differing: int
+
+
 class SinkVerification(Struct, frozen=True):
     """The last verification of a table against one source; see `spark-sink verify`.
 
     Args:
-        differing: the number of rows that differ; None if the comparison was inconclusive.
         left_out: the number of rows that could not be compared.
         verified_through: when the batch ended through which the table is verified; None if it never was.
+        conclusive: the last verification that was not inconclusive, if any.
     """
 
     at: datetime
-    differing: int | None
     left_out: int
     verified_through: datetime | None
+    conclusive: SinkConclusion | None
+
+    @property
+    def differing(self) -> int:
+        """The number of rows that differed when the comparison was last conclusive."""
+        return 0 if self.conclusive is None else self.conclusive.differing
 
 
 class SinkTable(Struct, frozen=True):
@@ -120,7 +132,7 @@ class SinkView:
         """Return the current state, at most a few seconds old.
 
         Raises:
-            FatalError: the sink's program failed. The text gives the reason.
+            FatalError: the sink's program failed, or its output has another form. The text gives the reason.
         """
         return self._state.get()
 
@@ -142,4 +154,7 @@ class SinkView:
         if ran.returncode:
             last = ran.stderr.decode(errors="replace").strip().rpartition("\n")[2]
             raise FatalError(last or f"spark-sink {command[0]} failed with exit code {ran.returncode}")
-        return [msgspec.json.decode(line, type=type_) for line in ran.stdout.splitlines()]
+        try:
+            return [msgspec.json.decode(line, type=type_) for line in ran.stdout.splitlines()]
+        except msgspec.MsgspecError as error:
+            raise FatalError(f"the output of spark-sink {command[0]} --json is not readable: {error}") from None

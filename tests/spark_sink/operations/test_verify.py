@@ -340,9 +340,9 @@ def test_results_are_recorded(broker: Broker, tmp_path: Path) -> None:
     lake.verify("--keys")
     ((last, verified, _),) = lake.control.verified.standings()
     assert (last.through, last.differing, verified and verified.through) == (None, 1, ended_at)
-    shown = f"verified through {ended_at:%Y-%m-%d %H:%M:%S} UTC (on "
+    shown = f"verified through {ended_at:%Y-%m-%d %H:%M:%S} UTC against topic (on "
     told = lake.run("status")[1]
-    assert (shown in told, "UTC, 1 rows differ) against topic" in told) == (True, True)
+    assert (shown in told, "UTC, 1 rows differed)" in told) == (True, True)
     recorded = DeltaTable(lake.path("_cdc.verified")).to_pyarrow_table()
     assert "canary" not in str(recorded.to_pylist())
     VerifiedMetrics(lake.control.verified, lake.metrics).refresh()

@@ -1,6 +1,7 @@
 """What needs a person: the rules find each case, agree with the charts' alerts, and lead to existing pages."""
 
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,14 @@ from translator.operations.status import (
 )
 from translator.web.meanings import runbooks
 from translator.web.needs import LAG_SECONDS, RULES, Facts, by_rule, needs
-from translator.web.sink_view import QuarantinedEvent, SinkState, SinkStatus, SinkTable
+from translator.web.sink_view import (
+    QuarantinedEvent,
+    SinkConclusion,
+    SinkState,
+    SinkStatus,
+    SinkTable,
+    SinkVerification,
+)
 
 HELM = Path(__file__).parents[3] / "helm"
 
@@ -32,6 +40,30 @@ HEALTHY = Status(
     members=[GroupMember("one", (("crm.raw", 0),))],
 )
 PARKED = SinkTable("shop.orders", 3, "TYPE_CHANGED", None, "2026-11-28T00:00:00", 7, {}, {})
+
+# The alerts that have no rule, by what they need.
+WITHOUT_RULE = {
+    **dict.fromkeys(
+        (
+            "TranslatorStalled",
+            "TranslatorLag",
+            "TranslatorWaitsForMetadata",
+            "TranslatorStatementNotApplied",
+            "TranslatorMetadataConflict",
+            "TranslatorRebalances",
+            "SinkStalled",
+            "SinkFallsBehind",
+            "SinkRowsUnaccounted",
+            "SinkColumnsBeside",
+            "SinkMaintenanceFails",
+            "SinkCatalogRefuses",
+        ),
+        "the history of a metric",
+    ),
+    "TranslatorNativePathDisabled": "a metric of each process",
+    "SinkDown": "the processes of the sink",
+    "SinkNotVerified": "the limit in the chart's values",
+}
 
 
 def _sink(*tables: SinkTable, quarantine: int = 0) -> SinkState:
@@ -76,6 +108,20 @@ def test_a_sink_in_need() -> None:
     assert "Events in quarantine: 2 with BAD_KEY." == found[1].what
 
 
+def test_a_table_that_differs() -> None:
+    at = datetime(2026, 11, 28, tzinfo=UTC)
+    verified = {
+        against: SinkVerification(at, 0, None, conclusive)
+        for against, conclusive in (("topic", None), ("checksums", SinkConclusion(at, 0)))
+    }
+    table = msgspec.structs.replace(PARKED, parked=None, verified=verified)
+    assert [] == needs(Facts(HEALTHY, sink=_sink(table)))
+    verified["database:crm"] = SinkVerification(at, 0, at, SinkConclusion(at, 3))
+    (found,) = needs(Facts(HEALTHY, sink=_sink(table)))
+    assert "SinkTableDiffers" == found.rule.alert
+    assert "Table shop.orders differs from database:crm: 3 rows." == found.what
+
+
 def test_critical_cases_come_first() -> None:
     facts = Facts(msgspec.structs.replace(HEALTHY, dead=[DeadLetters("crm", "X", 2)], members=[], missing=["x"]))
     assert ["critical", "critical", "warning"] == [need.rule.severity for need in needs(facts)]
@@ -90,12 +136,16 @@ def test_cases_of_a_rule_share_its_advice() -> None:
 
 
 def test_the_rules_are_those_of_the_alerts() -> None:
-    """Each rule has the name and the severity of an alert, and the same limit for the lag."""
+    """Each rule has the name and the severity of an alert, and the same limit for the lag. The other alerts need what
+    the desk does not have.
+    """
     severities: dict[str, str] = {}
     for chart in ("translator", "spark-sink"):
         text = (HELM / chart / "templates" / "_alerts.tpl").read_text(encoding="utf-8")
         severities |= dict(re.findall(r"- alert: (\w+)\n(?:(?!- alert).*\n)*?  labels: \{severity: (\w+)\}", text))
-    assert {rule.alert: rule.severity for rule in RULES if rule.alert}.items() <= severities.items()
+    rules = {rule.alert: rule.severity for rule in RULES if rule.alert}
+    assert rules.items() <= severities.items()
+    assert set(WITHOUT_RULE) == severities.keys() - rules.keys()
     values = yaml.safe_load((HELM / "translator" / "values.yaml").read_text(encoding="utf-8"))
     assert LAG_SECONDS == values["prometheusRule"]["lagSeconds"]
 

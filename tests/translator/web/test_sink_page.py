@@ -1,6 +1,7 @@
 """The sink's page shows what `spark-sink` reports for real tables, or why it reports nothing."""
 
 import re
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -8,9 +9,12 @@ import msgspec
 import pyarrow as pa
 import pytest
 import yaml
+from click.testing import CliRunner
 
 from cdc_core.table_id import TableId
+from spark_sink.commands.look import status
 from spark_sink.control_tables.batches import ControlTables
+from spark_sink.control_tables.verified import Verification, VerifiedTable
 from spark_sink.errors import Reason
 from spark_sink.events.quarantine import Rejected
 from spark_sink.tables.changes import Marker
@@ -18,8 +22,9 @@ from spark_sink.tables.delta.tables import DeltaTables
 from tests.spark_sink.records import report
 from tests.translator.web._serving import served
 from tests.translator.web.test_desk import ask
+from translator.errors import FatalError
 from translator.web.sink_pages import _row
-from translator.web.sink_view import SinkState, SinkStatus, SinkTable, SinkVerification, SinkView
+from translator.web.sink_view import SinkConclusion, SinkState, SinkStatus, SinkTable, SinkVerification, SinkView
 
 SHOUTED = TableId("shop", "sales", None, "OR<b>\u202eDERS")
 
@@ -68,6 +73,29 @@ def test_a_sink_that_cannot_be_asked(tmp_path: Path) -> None:
     assert "unknown setting &#39;pipelin&#39; (did you mean pipeline?)" in text
 
 
+def test_a_comparison_without_a_result(tmp_path: Path) -> None:
+    """It does not hide that an earlier one found rows that differ."""
+    config = sink(tmp_path)
+    results = VerifiedTable(yaml.safe_load(config.read_text())["tables"]["warehouse"], "p")
+    for hour, differing in enumerate((2, None)):
+        at = datetime(2026, 11, 28, hour, tzinfo=UTC)
+        results.write(Verification("shop_sales.orders", "topic", at, 0, None, 5, differing, 0))
+    state = SinkView(config).state()
+    assert [2] == [table.verified["topic"].differing for table in state.status.tables if table.verified]
+    ran = CliRunner().invoke(status, ["-c", str(config)])
+    assert "not verified against topic (on 2026-11-28 00:00:00 UTC, 2 rows differed; on 2026-11-28 01:" in ran.output
+
+
+def test_output_of_another_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page says so. Both programs can be of different releases for a while."""
+    program = tmp_path / "program"
+    program.write_text("#!/bin/sh\necho '{\"pipeline\": 1}'\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program))
+    with pytest.raises(FatalError, match=r"the output of spark-sink \w+ --json is not readable: Expected `str`"):
+        SinkView(tmp_path / "sink.yaml").state()
+
+
 def test_a_sink_that_has_not_written(tmp_path: Path) -> None:
     """Instead of empty tables, the page says what to do."""
     config = sink(tmp_path)
@@ -83,13 +111,22 @@ def test_a_sink_that_has_not_written(tmp_path: Path) -> None:
 _AT = datetime(2026, 11, 28, 12, tzinfo=UTC)
 
 
+def _verification(
+    differing: int | None, *, verified_through: datetime | None = None, left_out: int = 0
+) -> SinkVerification:
+    """Return a verification by the result of the last conclusive comparison."""
+    conclusive = None if differing is None else SinkConclusion(_AT, differing)
+    return SinkVerification(_AT, left_out, verified_through, conclusive)
+
+
 @pytest.mark.parametrize(
     ("found", "words"),
     [
-        (SinkVerification(_AT, 0, 0, _AT), "equal to the topic through 2026-11-28 12:00 UTC"),
-        (SinkVerification(_AT, 0, 2, _AT), "equal to the topic through 2026-11-28 12:00 UTC, 2 rows left out"),
-        (SinkVerification(_AT, 3, 0, _AT), "3 rows differ from the topic"),
-        (SinkVerification(_AT, None, 0, None), "not verified against the topic"),
+        (_verification(0, verified_through=_AT), "equal to the topic through 2026-11-28 12:00 UTC"),
+        (_verification(0, verified_through=_AT, left_out=2), "equal to the topic through 2026-11-28 12:00 UTC, 2 rows"),
+        (_verification(3), "3 rows differ from the topic"),
+        (_verification(3, verified_through=_AT), "3 rows differ from the topic"),
+        (_verification(None), "not verified against the topic"),
     ],
 )
 def test_the_state_of_a_verification(found: SinkVerification, words: str) -> None:
