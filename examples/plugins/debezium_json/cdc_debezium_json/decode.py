@@ -39,6 +39,19 @@ from translator.dialect_api import (
 UNAVAILABLE = "__debezium_unavailable_value"
 OPERATIONS = ("r", "c", "u", "d", "t")
 
+_TIMES = ("ts_ms", "ts_us", "ts_ns")
+_KEPT = frozenset(
+    {
+        *((name,) for name in ("op", *_TIMES)),
+        *(("source", name) for name in ("version", "connector", "name", "db", "schema", "table", "snapshot", *_TIMES)),
+        *(("transaction", name) for name in ("id", "total_order", "data_collection_order")),
+    }
+)
+"""The fields of an envelope that a masked copy keeps."""
+_KEPT_IN_SCHEMA = frozenset(
+    ("type", "field", "name", "optional", "version", "scale", "connect.decimal.precision", "length")
+)
+
 
 class Options(Struct, frozen=True, forbid_unknown_fields=True):
     """The options of a source."""
@@ -110,7 +123,7 @@ class DebeziumJson:
         image: dict[str, Any] = {}
         for column, value in sent.items():
             if value in self._unavailable:
-                change.unavailable = [*(change.unavailable or ()), column]
+                change.unavailable = [*dict.fromkeys((*(change.unavailable or ()), column))]
             else:
                 image[column] = _canonical(value, columns.get(column), f"$.{name}")
         return image
@@ -125,9 +138,9 @@ def _opened(value: bytes, limits: Limits) -> tuple[dict[str, Any], Mapping[str, 
     """Return the envelope and, if the record contains a schema, its columns."""
     body = parse_object(value, limits)
     check_distinct(value, [body])
-    if "payload" not in body:
+    envelope = _payload(body)
+    if envelope is body:
         return body, {}
-    envelope: dict[str, Any] = field(body, "payload", dict, "$")
     try:
         return envelope, columns_of(body.get("schema"))
     except Unsupported as error:
@@ -182,13 +195,22 @@ def _key(key: bytes | None, limits: Limits) -> tuple[tuple[str, ...], str]:
     """Return the key columns, which are the fields of the record's key."""
     if key is None:
         return (), "none"
-    body = parse_object(key, limits)
-    return tuple(field(body, "payload", dict, "$") if "payload" in body else body), "primary"
+    return tuple(_payload(parse_object(key, limits))), "primary"
+
+
+def _payload(body: dict[str, Any]) -> dict[str, Any]:
+    """Return the record, without the wrapper of Kafka Connect's JSON converter. A key column can be called `payload`,
+    too, but its value is no object.
+    """
+    payload = body.get("payload")
+    return payload if isinstance(payload, dict) and body.keys() <= {"schema", "payload"} else body
 
 
 def _part_of(path: tuple[str, ...]) -> str:
-    names = path[1:] if path[:1] == ("payload",) else path
-    return "value" if names[:1] in (("before",), ("after",)) else "keep"
+    """Only what is known not to be a row's value is kept, because other records can have values anywhere."""
+    if path[:1] == ("schema",):
+        return "keep" if "default" not in path and path[-1] in _KEPT_IN_SCHEMA else "value"
+    return "keep" if (path[1:] if path[:1] == ("payload",) else path) in _KEPT else "value"
 
 
 def _propose(sample: Sequence[ReadMessage]) -> list[Any]:

@@ -42,6 +42,15 @@ def _only(kind: type, convert: Callable[[Any], object] = lambda value: value) ->
     return checked
 
 
+def _integer(bits: int) -> Callable[[Any], object]:
+    def ranged(value: int) -> int:
+        if not -(1 << bits - 1) <= value < 1 << bits - 1:
+            raise ValueError
+        return value
+
+    return _only(int, ranged)
+
+
 def _float(value: object) -> float:
     if type(value) not in (int, float, Decimal):
         raise TypeError
@@ -65,11 +74,14 @@ def _duration(micros: int) -> str:
     return f"-{text}" if micros < 0 else text
 
 
+def _base64(text: str) -> str:
+    base64.b64decode(text, validate=True)
+    return text
+
+
 def _geometry(value: Mapping[str, Any]) -> str:
     """Return the well-known binary in base64. The SRID and the coordinates of a point are separate fields."""
-    wkb: str = value["wkb"]
-    base64.b64decode(wkb, validate=True)
-    return wkb
+    return _base64(value["wkb"])
 
 
 def _instant(text: str) -> str:
@@ -120,13 +132,10 @@ def _decimal(parameters: Mapping[str, Any]) -> ColumnType:
 
 _PLAIN: Mapping[str, ColumnType] = {
     "boolean": ColumnType("boolean", _only(bool)),
-    "int8": ColumnType("int8", _only(int)),
-    "int16": ColumnType("int16", _only(int)),
-    "int32": ColumnType("int32", _only(int)),
-    "int64": ColumnType("int64", _only(int)),
+    **{f"int{bits}": ColumnType(f"int{bits}", _integer(bits)) for bits in (8, 16, 32, 64)},
     "float": ColumnType("float32", _float),
     "double": ColumnType("float64", _float),
-    "bytes": ColumnType("bytes", _only(str)),
+    "bytes": ColumnType("bytes", _only(str, _base64)),
     "string": ColumnType("string", _only(str)),
 }
 
@@ -143,7 +152,7 @@ _NAMED: Mapping[str, ColumnType] = {
     "io.debezium.time.MicroTimestamp": ColumnType("timestamp", _only(int, _time)),
     "io.debezium.time.Time": ColumnType("time", _only(int, lambda millis: _duration(millis * 1000))),
     "io.debezium.time.MicroTime": ColumnType("time", _only(int, _duration)),
-    "io.debezium.time.Year": ColumnType("int32", _only(int)),
+    "io.debezium.time.Year": ColumnType("int32", _integer(32)),
     **dict.fromkeys(
         ("io.debezium.data.geometry.Point", "io.debezium.data.geometry.Geometry"),
         ColumnType("geometry", _only(dict, _geometry)),

@@ -5,8 +5,9 @@ import json
 from typing import Any
 
 import pytest
+from cdc_debezium_json import PLUGIN
 
-from translator.dialect_api import Message
+from translator.dialect_api import MaskedValues, Message
 from translator.operations.file_translator import of_dialect
 
 SOURCE = {"connector": "mysql", "name": "dbserver1", "ts_ms": 1465491411815, "db": "inventory", "table": "customers"}
@@ -100,6 +101,47 @@ def test_bytes_that_were_not_sent() -> None:
     assert (found.unavailable, json.loads(found.after)) == (["photo"], {"id": 1004})
 
 
+def test_a_value_that_neither_image_has() -> None:
+    """It is listed once."""
+    row = {**ROW, "note": "__debezium_unavailable_value"}
+    assert ["note"] == event({**CREATE, "op": "u", "before": row, "after": row}, {"id": 1004}).unavailable
+
+
+@pytest.mark.parametrize(
+    ("key", "columns"),
+    [
+        ({"payload": 1}, {"payload": 1}),
+        ({"schema": 1, "payload": 2}, {"schema": 1, "payload": 2}),
+        ({"schema": None, "payload": {"payload": 1}}, {"payload": 1}),
+    ],
+)
+def test_a_key_column_called_payload(key: object, columns: dict[str, int]) -> None:
+    found = event({**CREATE, "after": {**ROW, **columns}}, key)
+    assert columns == json.loads(found.key)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {**CREATE, "source": {**SOURCE, "query": "INSERT INTO customers VALUES ('Anne')"}},
+        {"source": SOURCE, "ddl": "CREATE TABLE t (name TEXT DEFAULT 'Anne')"},
+        {**ROW, "op": {"of": "Anne"}},
+        {"op": "m", "message": {"prefix": "Anne", "content": "QW5uZQ=="}},
+        {"payload": ROW},
+        with_schema([{"field": "name", "type": "string", "default": "Anne"}], ROW),
+        with_schema([{"field": "name", "type": "string", "default": {"type": "Anne"}}], ROW),
+        with_schema([{"field": "name", "type": "string", "parameters": {"allowed": "Anne"}}], ROW),
+    ],
+)
+def test_no_value_is_in_a_masked_copy(body: dict[str, Any]) -> None:
+    """Neither from statements, defaults, logical messages, nor from records that a transform has unwrapped."""
+    masked_value = PLUGIN.masked_value
+    assert masked_value is not None
+    copy = masked_value(json.dumps(body).encode(), MaskedValues(b"key"))
+    assert b"Anne" not in copy
+    assert b"QW5uZQ" not in copy
+
+
 @pytest.mark.parametrize("digits", [38, 65])
 @pytest.mark.parametrize("sign", ["", "-"])
 def test_a_long_decimal(digits: int, sign: str) -> None:
@@ -133,6 +175,12 @@ def test_a_time_with_an_offset(sent: str, canonical: str) -> None:
         ("boolean", 1),
         ("string", 1),
         ("bytes", 1),
+        ("bytes", "Anne!"),
+        ("int8", 128),
+        ("int8", -129),
+        ("int16", 1 << 15),
+        ("int32", 1 << 31),
+        ("int64", 1 << 63),
         ("double", "NaN"),
         ("float", True),
     ],
