@@ -119,21 +119,26 @@ class Status(Struct, frozen=True):
 
 
 class StatusLooker:
-    """Queries the state repeatedly. Rates are relative to the previous query. Each query reads all schemas.
+    """Queries the state repeatedly. Rates are relative to the previous query.
 
     Args:
         letters: returns the dead letters, if a caller follows them. If None, each query reads all of them.
+        state: returns the schemas and the metadata, if a caller caches them. If None, each query reads all of them.
 
     Raises:
         RetryableError: no broker responds.
     """
 
     def __init__(
-        self, settings: Settings, say: Callable[[str], None], letters: Callable[[], Dead] | None = None
+        self,
+        settings: Settings,
+        say: Callable[[str], None],
+        letters: Callable[[], Dead] | None = None,
+        state: Callable[[], StateSnapshot] | None = None,
     ) -> None:
         self._letters = letters or (lambda: look(settings, LetterFilter(), say, pending=True))
+        self._state = state or (lambda: read_state(settings, say))
         self._settings = settings
-        self._say = say
         self._client = client_config.librdkafka(settings.kafka)
         self._admin = TopicAdmin(self._client)
         self._admin.wait_for_broker(settings.timing.broker_wait, say)
@@ -155,7 +160,7 @@ class StatusLooker:
         schemas: Sequence[NewSchema] = ()
         stopped: Sequence[StoppedPartition] = ()
         if not {output.schemas_topic, output.metadata_topic} & set(unwritten):
-            state = read_state(self._settings, self._say)
+            state = self._state()
             schemas = _newest_schemas(state)
             stopped = list(_standing(state.stops, partitions, facts))
         return Status(

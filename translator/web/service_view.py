@@ -121,7 +121,7 @@ class ServiceView:
 
     def _look(self) -> Status:
         if self._looker is None:
-            self._looker = StatusLooker(self.settings, self._say, self._follow)
+            self._looker = StatusLooker(self.settings, self._say, self._follow, self.known)
         return self._looker.look()
 
     def _follow(self) -> Dead:

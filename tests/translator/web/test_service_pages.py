@@ -22,6 +22,7 @@ from tests.translator.web._serving import served
 from tests.translator.web.test_desk import HOSTILE, ask
 from tests.translator.web.test_sink_page import sink
 from translator.config.settings import Settings
+from translator.state.state_snapshot import StateSnapshot, read_state
 from translator.web import service_view
 from translator.web.access import Access
 from translator.web.service_view import ServiceView
@@ -196,6 +197,24 @@ def test_masks_hold_here_too(yard: Yard) -> None:
     assert 3 == listed.count("not shown, because columns are masked")
     assert "columns of the source are masked" in text
     assert "<pre" not in text.partition('id="raw-title"')[2].partition("</section>")[0]
+
+
+def test_pages_share_the_schemas(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are read only once for several queries of the status and other pages."""
+    read = []
+
+    def counted(*arguments: Any) -> StateSnapshot:
+        read.append(arguments)
+        return read_state(*arguments)
+
+    monkeypatch.setattr(service_view, "read_state", counted)
+    monkeypatch.setattr(service_view, "_STATUS_SECONDS", 0.0)
+    monkeypatch.setattr(service_view, "_LETTERS_SECONDS", 3600.0)
+    shown = desk(yard)
+    for _ in range(2):
+        assert 3 == sum(found.count for found in shown.status().dead)
+        assert {} == shown.known().schemas
+    assert 1 == len(read)
 
 
 def test_brokers_that_are_away(yard: Yard, free_port: int) -> None:
