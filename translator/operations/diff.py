@@ -149,7 +149,7 @@ def differing(a: EventRecord, b: EventRecord) -> dict[str, tuple[str, str]]:
     """Return the fields in which an event's two records differ, with both values."""
     if digest(a.key, a.value, a.headers) == digest(b.key, b.value, b.headers):
         return {}
-    of_a, of_b = _event(a), _event(b)
+    of_a, of_b = event_of(a), event_of(b)
     pairs = {name: (getattr(of_a, name), getattr(of_b, name)) for name in _FIELDS}
     pairs |= {_KEY: (a.key, b.key), _HEADERS: (a.headers, b.headers)}
     differing = {name: (repr(left), repr(right)) for name, (left, right) in pairs.items() if left != right}
@@ -158,7 +158,12 @@ def differing(a: EventRecord, b: EventRecord) -> dict[str, tuple[str, str]]:
     return differing
 
 
-def _event(form: EventRecord) -> ChangeEvent:
+def event_of(form: EventRecord) -> ChangeEvent:
+    """Return the event in a record.
+
+    Raises:
+        FatalError: the record is not an event that this release can read.
+    """
     try:
         return _decoded(form.value)
     except (ValueError, msgspec.ValidationError):

@@ -3,82 +3,139 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence, Set
 from typing import Any
 
 from translator.kafka.offset_ranges import Partitions, Place, Range
-from translator.operations.diff import EventRecord
-from translator.operations.record_origin import RecordOrigin
+from translator.operations.diff import EventRecord, event_of
+from translator.operations.offline_translator import OfflineTranslator
+from translator.operations.record_origin import of_event
+from translator.translation.dead_letter import read_dead_letter
 
 # Number of offsets in the first step back through a written partition. Each step is longer than the step before it.
 _FIRST_STEP, _GROWTH = 1000, 4
 
 
-class OutputSearch:
-    """Reads a written partition backwards, and keeps the records for some raw records.
+class DeadLetterSearch:
+    """The dead letters of the present raw topics. Each partition of the dead-letter topic is read once.
 
     Args:
-        whole: the written partition.
-        source, place, offsets: the raw records. They are in one partition.
+        places: the raw partitions.
+    """
+
+    def __init__(self, again: OfflineTranslator, partitions: Partitions, places: Sequence[Place]) -> None:
+        self._codes: dict[Place, dict[int, set[str]]] = {place: defaultdict(set) for place in places}
+        topic = again.settings.output.dead_letter_topic
+        parts = {place: again.partition_in(topic, *place) for place in places}
+        whole = {part: partitions.bounds(topic, part) for part in set(parts.values())}
+        compacted = again.topics.is_compacted(topic)
+        self._incomplete = {place for place, part in parts.items() if compacted or whole[part].first}
+        for range_ in whole.values():
+            for record in partitions.read(range_):
+                self._keep(again, record)
+
+    def _keep(self, again: OfflineTranslator, record: Any) -> None:
+        letter = read_dead_letter(record.key(), record.value(), record.headers() or ())
+        if letter is None or letter.output is not None:
+            return
+        message = letter.message
+        found = self._codes.get((message.topic, message.partition))
+        if (
+            found is not None
+            and letter.source == again.raw_topics[message.topic]
+            and message.topic_id in ("-", again.facts(message.topic).id)
+        ):
+            found[message.offset].add(letter.code)
+
+    def of(self, place: Place) -> Mapping[int, set[str]]:
+        """Return the codes of the dead letters by raw offset."""
+        return self._codes[place]
+
+    def is_complete(self, place: Place) -> bool:
+        """Return whether the topic still has all dead letters."""
+        return place not in self._incomplete
+
+
+class EventSearch:
+    """Reads a partition of the canonical topic backwards for the events of some raw records.
+
+    A raw partition's events are written in its order. So nothing is missing once an event of an earlier raw record has
+    been found, unless that record was a dead letter, whose events follow at any time.
+
+    Args:
+        whole: the partition of the canonical topic.
+        is_compacted: whether events can be missing anywhere.
+        source, sample: the raw records.
+        topic_id: the id of the present raw topic. A topic with the same name can have existed before.
+        dead: the raw offsets with dead letters.
     """
 
     def __init__(
         self,
         partitions: Partitions,
         whole: Range,
-        origin_of: Callable[[Any], RecordOrigin | None],
         source: str,
-        place: Place,
-        offsets: Collection[int],
+        sample: Range,
+        topic_id: str,
+        dead: Collection[int],
+        *,
+        is_compacted: bool,
     ) -> None:
         self._partitions = partitions
         self._whole = whole
-        self._origin_of = origin_of
-        self._raw = (source, *place)
-        self._offsets = offsets
+        self._is_compacted = is_compacted
+        self._raw = (source, *sample.place)
+        self._sample = sample
+        self._scope, self._topic_id = f"{sample.topic}:{sample.partition}@", topic_id
+        self._dead = dead
         self._events: dict[int, dict[int, list[EventRecord]]] = defaultdict(lambda: defaultdict(list))
-        self._codes: dict[int, set[str]] = defaultdict(set)
+        self._begin = whole.end
+        # The raw offset of the first event that was read, or -1 if that event comes from an earlier topic.
         self._oldest: int | None = None
-        self._first = whole.end
 
-    @property
-    def has_everything(self) -> bool:
-        """Return whether everything that was ever written to the partition has been read."""
-        return self._first == 0
+    def read(self, awaited: Mapping[int, Set[int]]) -> None:
+        """Read until all events of the sample have been found.
 
-    def read_all(self) -> None:
-        self.read_until(lambda: False)
-
-    def read_until(self, is_enough: Callable[[], bool]) -> None:
+        Args:
+            awaited: the numbers of the expected events by raw offset. If a record has none, it can still have had some,
+                so reading continues to the events of an earlier record.
+        """
+        is_known = all(awaited.values())
         step = _FIRST_STEP
-        while self._first > self._whole.first and not is_enough():
-            first = max(self._whole.first, self._first - step)
-            for record in self._partitions.read(Range(*self._whole.place, first, self._first)):
-                self._keep(record)
-            self._first, step = first, step * _GROWTH
+        while self._begin > self._whole.first and not self._is_past(self._sample.first):
+            if is_known and all(numbers <= self.of(offset).keys() for offset, numbers in awaited.items()):
+                break
+            first = max(self._whole.first, self._begin - step)
+            self._read(Range(*self._whole.place, first, self._begin))
+            self._begin, step = first, step * _GROWTH
 
-    def _keep(self, record: Any) -> None:
-        origin = self._origin_of(record)
-        if origin is None or origin.refused or (origin.source, origin.topic, origin.partition) != self._raw:
-            return
-        self._oldest = origin.offset if self._oldest is None else min(origin.offset, self._oldest)
-        if origin.offset not in self._offsets:
-            return
-        if origin.n is None:
-            self._codes[origin.offset].add(origin.content.decode())
-        else:
-            where = f"{record.topic()}/{record.partition()} at offset {record.offset()}"
-            found = EventRecord(record.key(), record.value() or b"", record.headers() or [], where)
-            self._events[origin.offset][origin.n].append(found)
-
-    def events(self, offset: int) -> Mapping[int, list[EventRecord]]:
+    def of(self, offset: int) -> Mapping[int, list[EventRecord]]:
         """Return all copies of a raw record's events by number."""
         return self._events.get(offset, {})
 
-    def codes(self, offset: int) -> set[str]:
-        """Return the codes of a raw record's dead letters."""
-        return self._codes.get(offset, set())
+    def is_complete(self, offset: int) -> bool:
+        """Return whether all events of a raw record that exist have been found, and none has been deleted."""
+        return not self._is_compacted and (self._begin == 0 or self._is_past(offset))
 
-    def has_older(self, offset: int) -> bool:
-        """Return whether a record for an earlier raw record was found."""
+    def _is_past(self, offset: int) -> bool:
         return self._oldest is not None and self._oldest < offset
+
+    def _read(self, range_: Range) -> None:
+        oldest: int | None = None
+        for record in self._partitions.read(range_):
+            origin = of_event(record)
+            if origin is None or origin.n is None or (origin.source, origin.topic, origin.partition) != self._raw:
+                continue
+            place = f"{record.topic()}/{record.partition()} at offset {record.offset()}"
+            found = EventRecord(record.key(), record.value() or b"", record.headers() or [], place)
+            is_present = self._is_of_present_topic(found)
+            if oldest is None and origin.offset not in self._dead:
+                oldest = origin.offset if is_present else -1
+            if is_present and self._sample.first <= origin.offset < self._sample.end:
+                self._events[origin.offset][origin.n].append(found)
+        self._oldest = self._oldest if oldest is None else oldest
+
+    def _is_of_present_topic(self, found: EventRecord) -> bool:
+        """With native order, an event does not show from which of several topics with one name it comes."""
+        scope = event_of(found).pos_scope
+        return not scope.startswith(self._scope) or scope == self._scope + self._topic_id

@@ -9,8 +9,7 @@ from msgspec import Struct, field
 from translator.kafka.offset_ranges import Partitions, Place, Range, message_of, places_of
 from translator.kafka.retry import retry_until
 from translator.operations.offline_translator import OfflineTranslator
-from translator.operations.output_search import OutputSearch
-from translator.operations.record_origin import of_event, of_letter
+from translator.operations.output_search import DeadLetterSearch, EventSearch
 from translator.operations.release_notes import ReleaseNotes
 from translator.operations.rewritten import Rewritten, Written, differences, rewritten
 
@@ -40,7 +39,7 @@ class UpgradeReport(Struct):
 
     Args:
         not_found: records whose output is gone, for example because of the topic's retention.
-        not_compared: dead letters whose reason is not the message.
+        not_compared: dead letters whose reason is not the message, and which have not been replayed.
     """
 
     since: str
@@ -78,9 +77,11 @@ def upgrade_check(
     report = UpgradeReport(since, [step for one in notes for step in one.steps])
     partitions = Partitions(again.client, again.settings.group)
     try:
-        for range_ in _newest(again, partitions, count, say):
+        ranges = list(_newest(again, partitions, count, say))
+        letters = DeadLetterSearch(again, partitions, [range_.place for range_ in ranges])
+        for range_ in ranges:
             say(f"comparing {range_.topic}/{range_.partition}, offsets {range_.first} to {range_.end - 1}")
-            _compare(again, partitions, range_, notes, report)
+            _compare(again, partitions, range_, letters, notes, report)
     finally:
         partitions.close()
     report.groups.sort(key=lambda group: (group.announced, -group.count))
@@ -107,32 +108,27 @@ def _compare(
     again: OfflineTranslator,
     partitions: Partitions,
     range_: Range,
+    letters: DeadLetterSearch,
     notes: Sequence[ReleaseNotes],
     report: UpgradeReport,
 ) -> None:
     source, dialect = again.raw_topics[range_.topic], again.translator(range_.topic).dialect.name
     sample = _sample(again, partitions, range_)
-    letters, canonical = (
-        OutputSearch(
-            partitions,
-            partitions.bounds(written, again.partition_in(written, *range_.place)),
-            origin_of,
-            source,
-            range_.place,
-            sample.keys(),
-        )
-        for written, origin_of in (
-            (again.settings.output.dead_letter_topic, of_letter),
-            (again.settings.output.topic, of_event),
-        )
+    codes, canonical = letters.of(range_.place), again.settings.output.topic
+    events = EventSearch(
+        partitions,
+        partitions.bounds(canonical, again.partition_in(canonical, *range_.place)),
+        source,
+        range_,
+        again.facts(range_.topic).id,
+        codes,
+        is_compacted=again.topics.is_compacted(canonical),
     )
-    letters.read_all()
-    awaited = {offset: now.events.keys() for offset, now in sample.items() if not letters.codes(offset)}
-    canonical.read_until(lambda: all(keys <= canonical.events(offset).keys() for offset, keys in awaited.items()))
+    events.read({offset: now.events.keys() for offset, now in sample.items()})
     for offset, now in sample.items():
         report.records += 1
-        before = Written(canonical.events(offset), letters.codes(offset))
-        if _may_be_gone(before, now, offset, canonical, letters):
+        before = Written(events.of(offset), codes.get(offset, set()))
+        if _may_be_gone(before, now, events.is_complete(offset), letters.is_complete(range_.place)):
             report.not_found += 1
             continue
         found = differences(before, now)
@@ -155,13 +151,11 @@ def _sample(again: OfflineTranslator, partitions: Partitions, range_: Range) -> 
     return {message.offset: rewritten(again.translate(message)) for message in messages}
 
 
-def _may_be_gone(before: Written, now: Rewritten, offset: int, canonical: OutputSearch, letters: OutputSearch) -> bool:
+def _may_be_gone(before: Written, now: Rewritten, has_all_events: bool, has_all_letters: bool) -> bool:
     """Return whether the running release may have written something that its topic no longer contains."""
-    if before.letters:
-        return False
     if before.events.keys() < now.events.keys():
-        return not (canonical.has_everything or canonical.has_older(offset))
-    return not before.events and now.letter is not None and not letters.has_everything
+        return not has_all_events
+    return not before.events and not before.letters and now.letter is not None and not has_all_letters
 
 
 def _group(

@@ -18,7 +18,7 @@ from tests.translator.commands import _program
 from tests.translator.service._pipeline import CANAL_ROW
 from translator.codecs.record import Record
 from translator.config import settings as settings_module
-from translator.errors import RetryableError
+from translator.errors import ErrorCode, RetryableError
 from translator.kafka.offset_ranges import Partitions, message_of
 from translator.message import Message
 from translator.operations.offline_translator import OfflineTranslator
@@ -111,6 +111,31 @@ class Bench:
         assert 0 == producer.flush(20)
         partitions.close()
         again.close()
+
+    def reject(self, offset: int, code: ErrorCode) -> None:
+        """Write a dead letter for a message in the first raw partition."""
+        again = OfflineTranslator(settings_module.load(self.config), print)
+        message = Message(self.raw, 0, offset, TIMES, None, b"{}", topic_id=again.facts(self.raw).id)
+        letter = dead_letter_record(message, DeadLetter(code, "a reason"), "shop", "0", 1_000_000)
+        place = again.partition_in(self.dead_letters, self.raw, 0)
+        again.close()
+        producer = Producer(self.client)
+        producer.produce(self.dead_letters, letter.value, letter.key, place, headers=letter.headers)
+        assert 0 == producer.flush(20)
+
+    def forget(self, events: int) -> None:
+        """Delete the first events, which are in one partition, as retention would."""
+        (partition,) = {one.partition() for one in self.read(self.canonical)}
+        place = TopicPartition(self.canonical, partition, events)
+        self.admin.delete_records([place])[place].result(20)
+
+    def create_raw_again(self) -> None:
+        self.admin.delete_topics([self.raw])[self.raw].result(20)
+        for _ in range(1000):
+            if self.raw not in self.admin.list_topics(timeout=10).topics:
+                break
+            time.sleep(0.02)
+        self._create({self.raw: PARTITIONS}, {})
 
     def run(self, command: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         return _program.run(*command.split(), "-c", str(self.config), *arguments)

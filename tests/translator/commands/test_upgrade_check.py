@@ -3,21 +3,24 @@
 import json
 import re
 import tomllib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
-from confluent_kafka import TopicPartition
+import yaml
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
 from tests.translator.commands._bench import Bench, row
 from translator.codecs.avro import AvroCodec
 from translator.codecs.record import Record
+from translator.errors import ErrorCode
+from translator.kafka.offset_ranges import Partitions, Range
 from translator.message import Message
 from translator.operations import output_search, release_notes
 from translator.operations.release_notes import AnnouncedChange, ReleaseNotes
-from translator.operations.rewritten import CODE, EVENTS, OUTCOME, Rewritten, Written, differences
+from translator.operations.rewritten import CODE, EVENTS, OUTCOME, REJECTED, Rewritten, Written, differences
 
 Write = Callable[[Message, list[Record]], Iterable[Record]]
 
@@ -110,12 +113,115 @@ def test_output_that_retention_deleted(shop: Bench) -> None:
     """Records are only compared if their output still exists."""
     shop.feed([row(number) for number in range(5)])
     shop.serve()
-    (partition,) = {one.partition() for one in shop.read(shop.canonical)}
-    place = TopicPartition(shop.canonical, partition, 5)
-    shop.admin.delete_records([place])[place].result(20)
+    shop.forget(5)
     code, report = checked(shop)
     # Each message has two events. The third message still has its second event.
     assert (0, 3, 2) == (code, report["not_found"], report["equal"])
+
+
+def _without(*offsets: int) -> Write:
+    return lambda message, records: [] if message.offset in offsets else records
+
+
+def _only(offset: int, **fields: Any) -> Write:
+    """A replay of a dead letter."""
+    change = changing(offset, **fields)
+    return lambda message, records: change(message, records) if message.offset == offset else []
+
+
+@pytest.mark.parametrize("step", [1, 3, 1000])
+@pytest.mark.parametrize("code", [ErrorCode.HELD, ErrorCode.MISSING_FIELD])
+def test_dead_letters_that_were_replayed(
+    shop: Bench, step: int, code: ErrorCode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their events count, wherever they are in the topic."""
+    monkeypatch.setattr(output_search, "_FIRST_STEP", step)
+    shop.feed([row(number) for number in range(6)])
+    shop.serve(_without(1, 4, 5))
+    for offset in (1, 4, 5):
+        shop.reject(offset, code)
+    shop.serve(_only(1))
+    shop.serve(_only(5))
+    exit_code, report = checked(shop, "--count", "4")
+    different = [place for group in report["groups"] for place in group["first"]]
+    expected = (0, 1, []) if code == ErrorCode.HELD else (1, 0, [f"{shop.raw}/0@4"])
+    assert expected == (exit_code, report["not_compared"], different)
+    assert 3 == report["equal"]
+    shop.serve(_only(4, after='{"id":4,"name":"old"}'))
+    exit_code, report = checked(shop, "--count", "4")
+    (group,) = report["groups"]
+    assert (1, ["after"], [f"{shop.raw}/0@4"]) == (exit_code, group["fields"], group["first"])
+
+
+@pytest.mark.parametrize("was_dead", [False, True])
+def test_events_that_become_dead_letters(shop: Bench, was_dead: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are searched for, although this release expects none, also if they come from a replay."""
+    monkeypatch.setattr(output_search, "_FIRST_STEP", 1)
+    shop.feed([row(0), row(1)])
+    shop.serve()
+    if was_dead:
+        shop.reject(1, ErrorCode.MISSING_FIELD)
+    shop.document["sources"][0] = {"name": "shop", "dialect": "qlik", "topics": [shop.raw]}
+    shop.config.write_text(yaml.safe_dump(shop.document))
+    code, report = checked(shop)
+    (group,) = report["groups"]
+    assert (1, [REJECTED], 2) == (code, group["fields"], group["count"])
+
+
+def test_a_replay_does_not_show_what_retention_deleted(shop: Bench) -> None:
+    """The events of an earlier record that was replayed are later in the topic."""
+    shop.feed([row(number) for number in range(5)])
+    shop.serve(_without(0))
+    shop.reject(0, ErrorCode.MISSING_FIELD)
+    shop.serve(_only(0))
+    shop.forget(3)
+    code, report = checked(shop, "--count", "3")
+    assert (0, 1, 2) == (code, report["not_found"], report["equal"])
+
+
+def test_a_compacted_topic(shop: Bench) -> None:
+    """Any event can be missing."""
+    resource = ConfigResource(ConfigResource.Type.TOPIC, shop.canonical)
+    resource.add_incremental_config(
+        ConfigEntry("cleanup.policy", "compact", incremental_operation=AlterConfigOpType.SET)
+    )
+    shop.admin.incremental_alter_configs([resource])[resource].result(20)
+    shop.feed([row(1), row(2), row(3)])
+    shop.serve(lambda message, records: records[message.offset % 2 :])
+    code, report = checked(shop)
+    assert (0, 1, 2) == (code, report["not_found"], report["equal"])
+
+
+def test_a_topic_that_was_created_again(shop: Bench) -> None:
+    """Its records have the offsets of earlier records, whose events are not theirs."""
+    shop.feed([row(number, name="old") for number in range(4)])
+    shop.serve()
+    shop.create_raw_again()
+    shop.feed([row(1), row(2)])
+    shop.serve(_without(1))
+    code, report = checked(shop)
+    (group,) = report["groups"]
+    assert (1, 1, [f"{shop.raw}/0@1"], [OUTCOME]) == (code, report["equal"], group["first"], group["fields"])
+
+
+def test_a_part_of_the_topics_is_read(shop: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading ends at the event of an earlier record, and each partition with dead letters is read once."""
+    shop.feed([*(row(number) for number in range(2000)), b"{]", row(1)])
+    shop.feed([row(number) for number in range(5)], 1)
+    shop.serve(_without(2001))
+    read: list[Range] = []
+    whole = Partitions.read
+
+    def counted(partitions: Partitions, range_: Range) -> Iterator[Any]:
+        read.append(range_)
+        return whole(partitions, range_)
+
+    monkeypatch.setattr(Partitions, "read", counted)
+    code, report = checked(shop, "--count", "4")
+    assert (1, 7) == (code, report["equal"])
+    assert 2000 >= sum(range_.end - range_.first for range_ in read if range_.topic == shop.canonical)
+    letters = [range_.partition for range_ in read if range_.topic == shop.dead_letters]
+    assert len(letters) == len(set(letters))
 
 
 def test_an_event_that_is_missing(shop: Bench) -> None:
