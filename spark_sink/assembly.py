@@ -101,6 +101,10 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
             configured, reached = settings.input.starting_offsets, control.batches.reached()
             starting = starting_offsets(topic, configured, reached, schemas.ends(topic))
         metrics, health = Metrics(settings.metrics.max_tables), Health()
+        # Without events, no batch sets these metrics, and a scheduled run may end before its first batch.
+        metrics.parked(control.held())
+        verified = VerifiedMetrics(control.verified, metrics)
+        verified.refresh()
         if settings.metrics.port is not None:
             probes.serve(settings.metrics.host, settings.metrics.port, metrics.registry, health)
         runner, writer = SparkRunner(spark), spark_writer(spark, tables)
@@ -140,7 +144,7 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
             apply,
             requests,
             maintenance,
-            VerifiedMetrics(control.verified, metrics),
+            verified,
             checkpoint,
             starting,
             registration,
