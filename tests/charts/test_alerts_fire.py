@@ -114,27 +114,90 @@ def test_every_alert_fires(chart: str, tmp_path: Path) -> None:
     _evaluate(rule, chart, _CASES[chart], tmp_path)
 
 
-_CREATED, _SUCCEEDED = (
-    f'kube_cronjob_{what}{{cronjob="orders-spark-sink"}}' for what in ("created", "status_last_successful_time")
+_NAMESPACE = 'namespace="cdc"'
+_CREATED, _SUCCEEDED, _NEXT = (
+    f'kube_cronjob_{what}{{cronjob="orders-spark-sink"}}'
+    for what in ("created", "status_last_successful_time", "next_schedule_time")
 )
+_FIRST_RUN, _SECOND_RUN = (f'pod="orders-spark-sink-{run}"' for run in (1, 2))
 _SCHEDULED: list[tuple[str, dict[str, str], int, bool]] = [
     ("SinkDown", {}, 15, True),
     ("SinkDown", {_CREATED: "0x120"}, 60, False),
     ("SinkDown", {_CREATED: "0x120"}, 110, True),
     ("SinkDown", {_CREATED: "0x120", _SUCCEEDED: "1800x120"}, 110, False),
     ("SinkDown", {_CREATED: "0x150", _SUCCEEDED: "1800x150"}, 140, True),
-    # A run of three minutes, whose pod is gone afterwards.
-    ("SinkTablesParked", {"cdc_sink_parked_tables": "1x3 _x60"}, 40, True),
-    ("SinkTablesParked", {"cdc_sink_parked_tables": "1x3 _x120"}, 110, False),
-    ("SinkTableDiffers", {'cdc_sink_verify_differing_rows{table="t",against="topic"}': "2x3 _x60"}, 40, True),
-    ("SinkQuarantine", {'cdc_sink_quarantined_events_total{reason="KEY_INVALID"}': "_x20 1x3 _x20"}, 24, True),
+    # The run that began at 0 s ends after 30 and after 50 minutes. The next run is due after 30 minutes.
+    ("SinkFallsBehind", {_NEXT: "1800x30 3600x20"}, 45, False),
+    ("SinkFallsBehind", {_NEXT: "1800x50 5400x20"}, 45, True),
+    # A run of three minutes, or of a single scrape, whose pod is gone afterwards.
+    ("SinkTablesParked", {"cdc_sink_parked_tables": "1x3 stale"}, 40, True),
+    ("SinkTablesParked", {"cdc_sink_parked_tables": "1x3 stale"}, 110, False),
+    ("SinkTableDiffers", {'cdc_sink_verify_differing_rows{table="t",against="topic"}': "2x3 stale"}, 40, True),
+    (
+        "SinkNotVerified",
+        {'cdc_sink_last_verified_timestamp_seconds{table="t",against="topic"}': "-700000x3 stale"},
+        40,
+        True,
+    ),
+    ("SinkQuarantine", {'cdc_sink_quarantined_events_total{reason="KEY_INVALID"}': "_x20 1 stale"}, 24, True),
+    (
+        "SinkRowsUnaccounted",
+        {'cdc_sink_statements_unaccounted_total{table="t",note="TABLE_DROPPED"}': "_x20 1 stale"},
+        24,
+        True,
+    ),
+    ("SinkColumnsBeside", {"cdc_sink_columns_beside_total": "_x20 1 stale"}, 24, True),
+    ("SinkCatalogRefuses", {"cdc_sink_registration_failures_total": "_x20 1 stale"}, 24, True),
+    # A run of one scrape in each half hour.
+    ("SinkMaintenanceFails", {"cdc_sink_maintenance_failures_total": "1 stale"}, 40, False),
+    (
+        "SinkMaintenanceFails",
+        {
+            f"cdc_sink_maintenance_failures_total{{{_FIRST_RUN}}}": "1 stale",
+            f"cdc_sink_maintenance_failures_total{{{_SECOND_RUN}}}": "_x30 0 stale",
+        },
+        40,
+        False,
+    ),
+    (
+        "SinkMaintenanceFails",
+        {
+            f"cdc_sink_maintenance_failures_total{{{_FIRST_RUN}}}": "1 stale",
+            f"cdc_sink_maintenance_failures_total{{{_SECOND_RUN}}}": "_x30 1 stale",
+        },
+        40,
+        True,
+    ),
+    # A run that hangs after its first batch.
+    ("SinkStalled", {"cdc_sink_last_batch_timestamp_seconds": "0x120", "cdc_sink_lag_records": "5x120"}, 110, True),
+    (
+        "SinkStalled",
+        {"cdc_sink_last_batch_timestamp_seconds": "0x3 stale", "cdc_sink_lag_records": "5x120"},
+        110,
+        False,
+    ),
 ]
 """The first run of this release would be at its creation, at 0 s. A run without success counts after 5400 s."""
 
+# Two runs with the same result: one alert, for the release and not for each pod.
+_REPEATED: list[tuple[str, dict[str, str], int, bool]] = [
+    (alert, {f"{metric}{{{run}}}": values for run in (_FIRST_RUN, _SECOND_RUN)}, 24, True)
+    for alert, metric, values in (
+        ("SinkTablesParked", "cdc_sink_parked_tables", "1x3 stale"),
+        ("SinkColumnsBeside", "cdc_sink_columns_beside_total", "_x20 1 stale"),
+        ("SinkCatalogRefuses", "cdc_sink_registration_failures_total", "_x20 1 stale"),
+        ("SinkMaintenanceFails", "cdc_sink_maintenance_failures_total", "1x3 stale"),
+    )
+]
+
 
 def test_alerts_of_a_schedule(tmp_path: Path) -> None:
-    """With a schedule, runs that do not succeed are an alert, and what a run found stays one after it."""
-    _evaluate(_rule("spark-sink", "scheduled"), "spark-sink", _SCHEDULED, tmp_path)
+    """With a schedule, each alert also fires. It fires once for all pods, and results of a run outlive its pod."""
+    rule = _rule("spark-sink", "scheduled")
+    (group,) = rule["groups"]
+    fired = {alert for alert, _, _, fires in _SCHEDULED if fires}
+    assert fired == {alert["alert"] for alert in group["rules"]}
+    _evaluate(rule, "spark-sink", [*_SCHEDULED, *_REPEATED], tmp_path)
 
 
 def _rule(chart: str, values: str) -> dict[str, Any]:
@@ -163,11 +226,11 @@ def _evaluate(
 
 def _test(chart: str, alert: str, series: dict[str, str], minutes: int, fires: bool) -> dict[str, Any]:
     """Return a promtool test for a pod of the release."""
-    pod = f'namespace="cdc",pod="orders-{chart}-1"'
     inputs = []
     for name, values in series.items():
         metric, _, labels = name.rstrip("}").partition("{")
-        inputs.append({"series": f"{metric}{{{','.join(filter(None, (labels, pod)))}}}", "values": values})
+        pod = "" if "pod=" in labels else f'pod="orders-{chart}-1"'
+        inputs.append({"series": f"{metric}{{{','.join(filter(None, (labels, pod, _NAMESPACE)))}}}", "values": values})
     return {
         "interval": "1m",
         "input_series": inputs,

@@ -3,10 +3,10 @@ The alerts, for the pods of this release only. docs/runbooks/spark-sink.md has a
 */}}
 {{- define "spark-sink.alerts" -}}
 {{- $pods := printf "namespace=%q,pod=~%q" .Release.Namespace (printf "%s-.+" (include "spark-sink.fullname" .)) -}}
+{{- $job := printf "namespace=%q,cronjob=%q" .Release.Namespace (include "spark-sink.fullname" .) -}}
 {{- $runbook := printf "%s/spark-sink.md" (include "spark-sink.runbooks" .) -}}
 - alert: SinkDown
   {{- if .Values.schedule }}
-  {{- $job := printf "namespace=%q,cronjob=%q" .Release.Namespace (include "spark-sink.fullname" .) }}
   # From kube-state-metrics. A CronJob without a successful run counts from its creation.
   expr: >-
     time() - (kube_cronjob_status_last_successful_time{ {{- $job -}} } or kube_cronjob_created{ {{- $job -}} })
@@ -29,16 +29,26 @@ The alerts, for the pods of this release only. docs/runbooks/spark-sink.md has a
     summary: '{{ `Events are waiting, but no batch was applied for {{ $value | humanizeDuration }}` }}'
     runbook_url: {{ $runbook }}#sinkstalled
 - alert: SinkFallsBehind
+  {{- if .Values.schedule }}
+  # From kube-state-metrics. While a run is in progress, no other run starts, so the time of the next run passes.
+  expr: time() - kube_cronjob_next_schedule_time{ {{- $job -}} } > 0
+  for: 10m
+  {{- else }}
   expr: >-
     cdc_sink_lag_records{ {{- $pods -}} } > 0
     and deriv(cdc_sink_lag_records{ {{- $pods -}} }[30m]) > 0
   for: 30m
+  {{- end }}
   labels: {severity: warning}
   annotations:
+    {{- if .Values.schedule }}
+    summary: '{{ `A run takes longer than the schedule allows: the next one is overdue by {{ $value | humanizeDuration }}` }}'
+    {{- else }}
     summary: '{{ `The backlog of {{ $value | humanize }} records keeps growing` }}'
+    {{- end }}
     runbook_url: {{ $runbook }}#sinkfallsbehind
 - alert: SinkTablesParked
-  expr: {{ include "spark-sink.latest" (dict "metric" "cdc_sink_parked_tables" "pods" $pods "root" .) }} > 0
+  expr: max({{ include "spark-sink.latest" (dict "metric" "cdc_sink_parked_tables" "pods" $pods "root" .) }}) > 0
   for: 5m
   labels: {severity: warning}
   annotations:
@@ -46,27 +56,33 @@ The alerts, for the pods of this release only. docs/runbooks/spark-sink.md has a
     runbook_url: {{ $runbook }}#sinktablesparked
 - alert: SinkRowsUnaccounted
   expr: >-
-    {{- include "spark-sink.grew" (dict "metric" "cdc_sink_statements_unaccounted_total" "pods" $pods "by" "table, note") | nindent 4 }}
+    {{- include "spark-sink.grew" (dict "metric" "cdc_sink_statements_unaccounted_total" "pods" $pods "by" "table, note" "root" .) | nindent 4 }}
   labels: {severity: warning}
   annotations:
     summary: '{{ `Table {{ $labels.table }} may differ from its source: {{ $labels.note }}` }}'
     runbook_url: {{ $runbook }}#sinkrowsunaccounted
 - alert: SinkQuarantine
   expr: >-
-    {{- include "spark-sink.grew" (dict "metric" "cdc_sink_quarantined_events_total" "pods" $pods "by" "reason") | nindent 4 }}
+    {{- include "spark-sink.grew" (dict "metric" "cdc_sink_quarantined_events_total" "pods" $pods "by" "reason" "root" .) | nindent 4 }}
   labels: {severity: warning}
   annotations:
     summary: '{{ `Events went to quarantine: {{ $labels.reason }}` }}'
     runbook_url: {{ $runbook }}#sinkquarantine
 - alert: SinkColumnsBeside
   expr: >-
-    {{- include "spark-sink.grew" (dict "metric" "cdc_sink_columns_beside_total" "pods" $pods "by" "pod") | nindent 4 }}
+    {{- include "spark-sink.grew" (dict "metric" "cdc_sink_columns_beside_total" "pods" $pods "by" "" "root" .) | nindent 4 }}
   labels: {severity: info}
   annotations:
     summary: A source column outgrew its type, so the table has an additional column
     runbook_url: {{ $runbook }}#sinkcolumnsbeside
 - alert: SinkMaintenanceFails
-  expr: sum by (pod) (increase(cdc_sink_maintenance_failures_total{ {{- $pods -}} }[6h])) > 3
+  {{- if .Values.schedule }}
+  # Each run is a new pod, which counts from zero. One failure can be a conflict with another program, so two runs count.
+  expr: >-
+    count(max_over_time(cdc_sink_maintenance_failures_total{ {{- $pods -}} }[{{ int .Values.prometheusRule.batchSeconds }}s]) > 0) > 1
+  {{- else }}
+  expr: sum(increase(cdc_sink_maintenance_failures_total{ {{- $pods -}} }[6h])) > 3
+  {{- end }}
   labels: {severity: warning}
   annotations:
     summary: Maintenance of table files fails
@@ -89,7 +105,7 @@ The alerts, for the pods of this release only. docs/runbooks/spark-sink.md has a
 {{- end }}
 - alert: SinkCatalogRefuses
   expr: >-
-    {{- include "spark-sink.grew" (dict "metric" "cdc_sink_registration_failures_total" "pods" $pods "by" "pod") | nindent 4 }}
+    {{- include "spark-sink.grew" (dict "metric" "cdc_sink_registration_failures_total" "pods" $pods "by" "" "root" .) | nindent 4 }}
   labels: {severity: warning}
   annotations:
     summary: A table could not be registered in the catalog

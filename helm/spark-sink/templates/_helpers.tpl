@@ -350,10 +350,17 @@ last_over_time({{ $series }}[{{ int .root.Values.prometheusRule.batchSeconds }}s
 
 {{/*
 A counter grew in the last ten minutes, or is new. Prometheus' increase() does not count the first value of a series, but
-the first event in quarantine matters most. Arguments: metric, pods (label matchers), by (labels).
+the first event in quarantine matters most. With a schedule, each run is a new pod whose counters start at zero, and it
+can begin and end between two evaluations of the rules. Arguments: metric, pods (label matchers), by (labels, or empty),
+root.
 */}}
 {{- define "spark-sink.grew" -}}
 {{- $series := printf "%s{%s}" .metric .pods -}}
-sum by ({{ .by }}) (increase({{ $series }}[10m])) > 0
-or sum by ({{ .by }}) ({{ $series }} unless {{ $series }} offset 10m) > 0
+{{- $sum := empty .by | ternary "sum" (printf "sum by (%s) " .by) -}}
+{{- if .root.Values.schedule -}}
+{{ $sum }}(max_over_time({{ $series }}[10m])) > 0
+{{- else -}}
+{{ $sum }}(increase({{ $series }}[10m])) > 0
+or {{ $sum }}({{ $series }} unless {{ $series }} offset 10m) > 0
+{{- end -}}
 {{- end -}}
