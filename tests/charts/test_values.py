@@ -65,7 +65,33 @@ _REFUSED: list[tuple[str, dict[str, Any], str]] = [
         {"networkPolicy.enabled": True, "mode": "executors", "config.spark.master": "k8s://https://kubernetes"},
         "networkPolicy.enabled, and mode is executors",
     ),
-    ("spark-sink", {"schedule": "hourly"}, "at '/schedule'"),
+    ("spark-sink", {"schedule": "hourly"}, "'hourly' does not match pattern"),
+    ("spark-sink", {"schedule": "@reboot"}, "'@reboot' does not match pattern"),
+    ("spark-sink", {"schedule": "* * * *"}, "'* * * *' does not match pattern"),
+    ("spark-sink", {"schedule": "61 99 * * *"}, '"61" is not a valid minute. Use 0-59'),
+    ("spark-sink", {"schedule": "0 1,24 * * *"}, '"1,24" is not a valid hour. Use 0-23'),
+    ("spark-sink", {"schedule": "0 0 0 * *"}, '"0" is not a valid day of the month. Use 1-31'),
+    ("spark-sink", {"schedule": "0 0 1 13 *"}, '"13" is not a valid month. Use 1-12 or JAN-DEC'),
+    ("spark-sink", {"schedule": "0 0 * * MON-7"}, '"MON-7" is not a valid day of the week. Use 0-6 or SUN-SAT'),
+    ("spark-sink", {"schedule": "*/0 * * * *"}, '"*/0" is not a valid minute'),
+    *(
+        (
+            "spark-sink",
+            {
+                "schedule": schedule,
+                "prometheusRule": {"enabled": True, "runbooks": "https://wiki.example", "batchSeconds": 2 * pause - 1},
+            },
+            f'runs with the schedule "{schedule}" can be {pause} seconds apart, so SinkDown would fire between them',
+        )
+        for schedule, pause in (
+            ("*/30 * * * *", 1800),
+            ("5 * * * *", 3600),
+            ("@hourly", 3600),
+            ("0 */4 * * *", 14400),
+            ("0 2 * * MON-FRI", 86400),
+            ("@weekly", 604800),
+        )
+    ),
     (
         "spark-sink",
         {"schedule": "@hourly", "mode": "operator", "config.spark": {"master": None, "memory": None}},
@@ -276,6 +302,41 @@ def test_a_scheduled_sink() -> None:
     assert "--available-now" == pod["spec"]["containers"][0]["args"].pop()
     assert "Never" == pod["spec"].pop("restartPolicy")
     assert found[""]["Deployment"]["spec"]["template"] == pod
+    assert 86400 == found["@hourly"]["CronJob"]["spec"]["jobTemplate"]["spec"]["activeDeadlineSeconds"]
+
+
+@pytest.mark.parametrize(
+    "schedule", ["@daily", "*/5 * * * *", "0,30 8-18/2 * jan-MAR ?", "59 23 31 12 6", "00 02 * * Mon-Fri,0"]
+)
+def test_schedules(schedule: str) -> None:
+    """A schedule that Kubernetes accepts is rendered unchanged. Alerts are only rejected if the pause is known."""
+    alerts = {"enabled": True, "runbooks": "https://wiki.example", "batchSeconds": 172_800}
+    overrides = {"schedule": schedule, "prometheusRule": alerts}
+    rendered = render("spark-sink", _least("spark-sink"), overrides=overrides)
+    assert [schedule] == [one["spec"]["schedule"] for one in rendered if one["kind"] == "CronJob"]
+
+
+@pytest.mark.parametrize("override", ["nameOverride", "fullnameOverride"])
+@pytest.mark.parametrize("chart", CHARTS)
+def test_long_names(chart: str, override: str) -> None:
+    """Kubernetes derives names of 63 characters at most from a workload's name: CronJobs and StatefulSets can only have
+    52. The alerts match the pods' names, which begin with the workload's.
+    """
+    long = f"{'a-' * 31}a"
+    alerts: dict[str, Any] = {"prometheusRule.enabled": True, "prometheusRule.runbooks": "https://wiki.example"}
+    other: dict[str, Any] = {"staticMembership": True}
+    if chart == "spark-sink":
+        other = {"schedule": "@hourly", "prometheusRule.batchSeconds": 7200}
+    for changed in ({}, other):
+        overrides = {override: long, **alerts, "dashboard.enabled": True, **changed}
+        rendered = render(chart, _least(chart), overrides=overrides)
+        assert max(len(one["metadata"]["name"]) for one in rendered) <= 63
+        (name,) = (
+            one["metadata"]["name"] for one in rendered if one["kind"] in {"Deployment", "StatefulSet", "CronJob"}
+        )
+        assert 40 < len(name) <= 52
+        (rule,) = (one for one in rendered if one["kind"] == "PrometheusRule")
+        assert f'pod=~"{name}-.+"' in str(rule["spec"])
 
 
 def test_strimzi() -> None:

@@ -1,12 +1,16 @@
-{{/* The name of every object: the release's name, plus the chart's unless the release's name contains it. */}}
+{{/*
+The name of every object: the release's name, plus the chart's unless the release's name contains it. It has at most 52
+characters, the limit for a CronJob, whose name is part of the names of its Jobs. The alerts need it at the beginning of
+the names of pods.
+*/}}
 {{- define "spark-sink.fullname" -}}
 {{- $name := default .Chart.Name .Values.nameOverride -}}
 {{- if .Values.fullnameOverride -}}
-{{- .Values.fullnameOverride | trunc 63 | trimSuffix "-" -}}
+{{- .Values.fullnameOverride | trunc 52 | trimSuffix "-" -}}
 {{- else if contains $name .Release.Name -}}
-{{- .Release.Name | trunc 63 | trimSuffix "-" -}}
+{{- .Release.Name | trunc 52 | trimSuffix "-" -}}
 {{- else -}}
-{{- printf "%s-%s" .Release.Name $name | trunc 63 | trimSuffix "-" -}}
+{{- printf "%s-%s" .Release.Name $name | trunc 52 | trimSuffix "-" -}}
 {{- end -}}
 {{- end -}}
 
@@ -249,6 +253,7 @@ yes
 {{- if and .Values.schedule (eq .Values.mode "operator") -}}
 {{- fail "schedule is set, and mode is operator. The operator has schedules of its own (ScheduledSparkApplication)." -}}
 {{- end -}}
+{{- include "spark-sink.checkSchedule" . -}}
 {{- if and .Values.networkPolicy.enabled (ne .Values.mode "pod") -}}
 {{- fail (printf "networkPolicy.enabled, and mode is %s. Driver and executors communicate with each other and with Kubernetes on ports that Spark chooses. Write your own policy (extraObjects)." .Values.mode) -}}
 {{- end -}}
@@ -288,6 +293,52 @@ yes
 {{- if not (has $name $names) -}}
 {{- fail (printf "config asks for the variable %s, which neither secretEnv nor env defines. The program would exit at startup." .) -}}
 {{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Reject a schedule that the API server would reject, and alerts that would fire between two runs. */}}
+{{- define "spark-sink.checkSchedule" -}}
+{{- $schedule := .Values.schedule -}}
+{{- $fields := list
+  (list "minute" "[0-5]?[0-9]" "0-59")
+  (list "hour" "[01]?[0-9]|2[0-3]" "0-23")
+  (list "day of the month" "0?[1-9]|[12][0-9]|3[01]" "1-31")
+  (list "month" "0?[1-9]|1[0-2]|(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)" "1-12 or JAN-DEC")
+  (list "day of the week" "[0-6]|(?i:sun|mon|tue|wed|thu|fri|sat)" "0-6 or SUN-SAT")
+-}}
+{{- if and $schedule (not (hasPrefix "@" $schedule)) -}}
+{{- range $place, $part := splitList " " $schedule -}}
+{{- $field := index $fields $place -}}
+{{- $one := printf "([*?]|(%[1]s)(-(%[1]s))?)(/[1-9][0-9]?)?" (index $field 1) -}}
+{{- if not (regexMatch (printf "^%[1]s(,%[1]s)*$" $one) $part) -}}
+{{- fail (printf "schedule is %q, and %q is not a valid %s. Use %s, a range, a list or *, with an optional step such as */5." $schedule $part (index $field 0) (index $field 2)) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $longest := include "spark-sink.longestPause" . | default "0" | int -}}
+{{- if and .Values.prometheusRule.enabled (lt (int .Values.prometheusRule.batchSeconds) (mul 2 $longest | int)) -}}
+{{- fail (printf "prometheusRule.batchSeconds is %d, but runs with the schedule %q can be %d seconds apart, so SinkDown would fire between them. Set it to at least %d." (int .Values.prometheusRule.batchSeconds) $schedule $longest (mul 2 $longest)) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The number of seconds that can be between two runs, or nothing for a schedule of another form. */}}
+{{- define "spark-sink.longestPause" -}}
+{{- $schedule := .Values.schedule -}}
+{{- $macros := dict "@hourly" 3600 "@daily" 86400 "@midnight" 86400 "@weekly" 604800 "@monthly" 2678400 "@yearly" 31622400 "@annually" 31622400 -}}
+{{- $parts := splitList " " $schedule -}}
+{{- $minute := first $parts -}}
+{{- $hour := index (append $parts "") 1 -}}
+{{- if hasKey $macros $schedule -}}
+{{- get $macros $schedule -}}
+{{- else if regexMatch "^[*]/[0-9]+$" $minute -}}
+{{- trimPrefix "*/" $minute | int | mul 60 | min 3600 -}}
+{{- else if not (regexMatch "^[0-9]+$" $minute) -}}
+{{- else if regexMatch "^[*]/[0-9]+$" $hour -}}
+{{- trimPrefix "*/" $hour | int | mul 3600 | min 86400 -}}
+{{- else if regexMatch "^[0-9]+$" $hour -}}
+86400
+{{- else if eq "*" $hour -}}
+3600
 {{- end -}}
 {{- end -}}
 

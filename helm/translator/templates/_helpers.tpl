@@ -1,12 +1,16 @@
-{{/* The name of every object: the release's name, plus the chart's unless the release's name contains it. */}}
+{{/*
+The name of every object: the release's name, plus the chart's unless the release's name contains it. It has at most 52
+characters, the limit for a StatefulSet, whose name is part of a label. The alerts need it at the beginning of the
+names of pods.
+*/}}
 {{- define "translator.fullname" -}}
 {{- $name := default .Chart.Name .Values.nameOverride -}}
 {{- if .Values.fullnameOverride -}}
-{{- .Values.fullnameOverride | trunc 63 | trimSuffix "-" -}}
+{{- .Values.fullnameOverride | trunc 52 | trimSuffix "-" -}}
 {{- else if contains $name .Release.Name -}}
-{{- .Release.Name | trunc 63 | trimSuffix "-" -}}
+{{- .Release.Name | trunc 52 | trimSuffix "-" -}}
 {{- else -}}
-{{- printf "%s-%s" .Release.Name $name | trunc 63 | trimSuffix "-" -}}
+{{- printf "%s-%s" .Release.Name $name | trunc 52 | trimSuffix "-" -}}
 {{- end -}}
 {{- end -}}
 
