@@ -2,7 +2,7 @@
 
 The build uses only the crates in dev/crates.sha256, in exact versions whose checksums cargo verifies. (A Cargo.lock has
 the same content and a registry address, which differs between machines.) The result is stored in the user's cache under
-the hash of its source, so that the next checkout reuses the result.
+the hash of its source and compiler, so that the next checkout reuses the result.
 
 The extension is optional. If it cannot be built, the command prints one line with the reason, the consequence and the
 remedy. The exit code is 0, or 1 with `--must`. `--check` runs rustfmt and clippy if they are installed.
@@ -174,12 +174,21 @@ _LEGAL = ("LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE", "UNLICENSE")
 def _compile(to: Path, texts: Path) -> None:
     print("native: compiling the native path (a minute, once)", file=sys.stderr)
     with locked_crate() as crate:
-        _run(["cargo", "build", "--release", "--locked", "--quiet"], crate)
-        texts.write_text(licenses(crate_packages(crate)), encoding="utf-8")
+        packages = crate_packages(crate)
+        _run(["cargo", "build", "--release", "--locked", "--quiet", "--config", _without_paths(packages)], crate)
+        texts.write_text(licenses(packages), encoding="utf-8")
         made = crate / "target" / "release" / LIBRARY
         fresh = to.with_suffix(".new")
         shutil.copyfile(made, fresh)
         fresh.rename(to)
+
+
+def _without_paths(packages: Sequence[Any]) -> str:
+    """Return a setting for cargo that removes the folders of crates from the extension. The places of panics contain
+    these folders, which differ between machines and contain the user's name.
+    """
+    folders = sorted({str(Path(one["manifest_path"]).parents[1]) for one in packages})
+    return f"target.'cfg(all())'.rustflags={json.dumps([f'--remap-path-prefix={one}=crates' for one in folders])}"
 
 
 def _run(command: Sequence[str], folder: Path, failure: type[NativeError] = NativeError) -> str:
@@ -193,6 +202,8 @@ def _run(command: Sequence[str], folder: Path, failure: type[NativeError] = Nati
 
 def _source_hash() -> str:
     found = hashlib.sha256(f"{platform.system()} {platform.machine()}".encode())
+    if shutil.which("rustc") is not None:
+        found.update(_run(["rustc", "--version", "--verbose"], CRATE).encode())
     for path in SOURCES:
         found.update(path.name.encode() + b"\0" + path.read_bytes())
     return found.hexdigest()[:16]

@@ -38,7 +38,7 @@ class Packages(NamedTuple):
     wheel: Path
 
 
-def build(folder: Path) -> Packages:
+def build(folder: Path, environment: Mapping[str, str] = os.environ) -> Packages:
     """Build both distributions into a folder, in place of the distributions from an earlier build."""
     folder.mkdir(parents=True, exist_ok=True)
     for old in (*folder.glob("cdc_translator-*.tar.gz"), *folder.glob("cdc_translator-*.whl")):
@@ -46,11 +46,12 @@ def build(folder: Path) -> Packages:
     with tempfile.TemporaryDirectory(prefix="cdc-package-") as name:
         work = Path(name)
         copy_checkout(work / "checkout", _PARTS)
-        source = folder / call_backend("build_sdist", work / "checkout", folder)
+        source = folder / call_backend("build_sdist", work / "checkout", folder, environment)
         _set_times(source)
         with tarfile.open(source) as packed:
             packed.extractall(work, filter="data")
-        wheel = folder / call_backend("build_wheel", work / source.name.removesuffix(".tar.gz"), folder)
+        unpacked = work / source.name.removesuffix(".tar.gz")
+        wheel = folder / call_backend("build_wheel", unpacked, folder, environment)
     return Packages(source, wheel)
 
 

@@ -90,6 +90,20 @@ def test_what_was_built_is_taken_from_the_cache(tmp_path: Path, monkeypatch: pyt
     assert (tmp_path / native.LICENSES).read_bytes() == b"licenses"
 
 
+def test_another_compiler_builds_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The result of another compiler is not taken from the cache, because its bytes can differ."""
+    names = set()
+    for version in ("1.90.0", "1.91.0"):
+        compiler = tmp_path / version / "rustc"
+        compiler.parent.mkdir()
+        compiler.write_text(f"#!/bin/sh\necho rustc {version}\n")
+        compiler.chmod(0o755)
+        monkeypatch.setenv("PATH", str(compiler.parent))
+        names.add(native._source_hash())
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert 3 == len(names | {native._source_hash()})
+
+
 def test_the_crate_forbids_unsafe_code() -> None:
     """The crate forbids unsafe code and pins exact versions."""
     crate = tomllib.loads((native.CRATE / "Cargo.toml").read_text())

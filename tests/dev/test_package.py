@@ -94,10 +94,21 @@ def test_the_sdist_has_every_source(packages: Packages) -> None:
 
 
 def test_the_same_source_gives_the_same_packages(packages: Packages, tmp_path: Path) -> None:
-    """Two builds of the same source are identical, byte for byte."""
+    """Two builds of the same source are identical, byte for byte. `make release-check` also compiles the native path
+    twice.
+    """
     for first, second in zip(packages, build(tmp_path), strict=True):
         assert first.name == second.name
         assert hashlib.sha256(first.read_bytes()).digest() == hashlib.sha256(second.read_bytes()).digest()
+
+
+@pytest.mark.skipif(not BUILT.is_file(), reason="the native path is not built")
+def test_no_path_of_this_machine(packages: Packages) -> None:
+    """The extension names places in its crates, but not the folder of this user, so every machine builds the same."""
+    extension = zipfile.ZipFile(packages.wheel).read(str(BUILT.relative_to(ROOT)))
+    assert b"crates/pyo3-" in extension
+    for folder in (Path.home(), ROOT, os.environ.get("CARGO_HOME", Path.home())):
+        assert f"{folder}/".encode() not in extension
 
 
 @pytest.mark.parametrize("compiler", [True, False], ids=["cargo", "no cargo"])
