@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,6 +14,9 @@ from spark_sink.commands.configuration import config_option, configured, opened
 from spark_sink.errors import Reason
 from spark_sink.schema.business_view import ReaderEngine, create_view
 from spark_sink.schema.table_spec import Format
+
+if TYPE_CHECKING:
+    from spark_sink.operations.status import TableStatus, VerificationStatus
 
 _MOMENT = "%Y-%m-%d %H:%M:%S UTC"
 
@@ -26,8 +29,7 @@ def status(config: Path, as_json: bool) -> None:
     loaded = configured(config)
     from spark_sink.operations import status
 
-    found = status.status(opened(loaded), loaded.pipeline, loaded.tables.pattern)
-    found["excluded"] = list(loaded.tables.exclude)
+    found = status.status(opened(loaded), loaded.pipeline, loaded.tables.pattern, loaded.tables.exclude)
     if as_json:
         click.echo(json.dumps(found, default=str))
         return
@@ -50,7 +52,7 @@ def status(config: Path, as_json: bool) -> None:
         click.echo(f"open command: {command}")
 
 
-def _line(table: dict[str, Any]) -> str:
+def _line(table: TableStatus) -> str:
     parts = [table["table"], "no version" if table["version"] is None else f"version {table['version']}"]
     since = f"{table['since']:%Y-%m-%d %H:%M:%S} UTC" if table["parked"] else ""
     if table["parked"] == Reason.RELOAD:
@@ -68,7 +70,7 @@ def _line(table: dict[str, Any]) -> str:
     return "  ".join(parts)
 
 
-def _verified(against: str, found: dict[str, Any]) -> str:
+def _verified(against: str, found: VerificationStatus) -> str:
     through, conclusive = found["verified_through"], found["conclusive"]
     said = f"verified through {through:{_MOMENT}}" if through else "not verified"
     problems = []

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 import click
 import msgspec
@@ -26,6 +26,31 @@ _EXIT_CODES = {"equal": 0, "NOT EQUAL": 3, "INCONCLUSIVE": 4}
 
 # The maximum number of keys that are printed of each kind.
 _KEYS = 20
+
+
+class VerifyReport(TypedDict):
+    """The output of `spark-sink verify --json`; see `spark_sink.operations.verify.Verified`."""
+
+    table: str
+    batch: int
+    version: int
+    compared: int
+    missing: int
+    extra: int
+    different: int
+    columns: dict[str, int]
+    duplicated: int
+    ranges: int
+    declared: int
+    rejected: int
+    inconclusive: int
+    unknown: int
+    statements: int
+    unreadable: int
+    equal: bool
+    against: str
+    columns_left_out: dict[str, str]
+    keys: NotRequired[dict[str, list[Any]]]
 
 
 @click.command()
@@ -115,8 +140,9 @@ def verify(
     outcome = "NOT EQUAL" if not found.is_equal else "INCONCLUSIVE" if against and found.inconclusive else "equal"
     _record(loaded, found, table, source, cut, through, is_conclusive=outcome != "INCONCLUSIVE")
     if as_json:
-        counts = {**_report(found, table, cut, keys), "equal": outcome == "equal"}
-        report = {**counts, "against": source, "columns_left_out": left_out}
+        report = _report(found, table, cut, source, left_out, is_equal=outcome == "equal")
+        if keys:
+            report["keys"] = {name: getattr(found, name)[:_KEYS] for name in _KINDS}
         click.echo(msgspec.json.encode(report).decode())
     else:
         with_source = "" if against is None else f" against {source}"
@@ -220,12 +246,27 @@ def _told(found: Verified) -> str:
     return "; ".join(f"{what}: {count}" for what, count in counts.items() if count or what == "rows compared")
 
 
-def _report(found: Verified, table: str, cut: Mapping[str, Any], keys: bool) -> dict[str, Any]:
-    """Return the result as JSON."""
-    counts = {
-        name: len(value) if isinstance(value, list) else value for name, value in msgspec.structs.asdict(found).items()
+def _report(
+    found: Verified, table: str, cut: Mapping[str, Any], against: str, left_out: Mapping[str, str], *, is_equal: bool
+) -> VerifyReport:
+    return {
+        "table": table,
+        "batch": cut["batch"],
+        "version": cut["tables"][table],
+        "compared": found.compared,
+        "missing": len(found.missing),
+        "extra": len(found.extra),
+        "different": len(found.different),
+        "columns": dict(found.columns),
+        "duplicated": len(found.duplicated),
+        "ranges": len(found.ranges),
+        "declared": found.declared,
+        "rejected": found.rejected,
+        "inconclusive": found.inconclusive,
+        "unknown": found.unknown,
+        "statements": found.statements,
+        "unreadable": found.unreadable,
+        "equal": is_equal,
+        "against": against,
+        "columns_left_out": dict(left_out),
     }
-    report = {"table": table, "batch": cut["batch"], "version": cut["tables"][table], **counts}
-    if keys:
-        report["keys"] = {name: getattr(found, name)[:_KEYS] for name in _KINDS}
-    return report

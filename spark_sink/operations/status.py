@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypedDict
 
 from deltalake.exceptions import DeltaError
 
@@ -16,7 +16,7 @@ from spark_sink.apply.existing_tables import other_layouts
 from spark_sink.control_tables.batches import BatchTable
 from spark_sink.control_tables.cut import fold, resume_offsets
 from spark_sink.control_tables.requests import RequestTable
-from spark_sink.control_tables.verified import VerifiedTable
+from spark_sink.control_tables.verified import Verification, VerifiedTable
 from spark_sink.errors import ConfigError, FatalError
 from spark_sink.events import parking, quarantine
 from spark_sink.schema.table_naming import TablePattern
@@ -27,9 +27,97 @@ from spark_sink.tables.formats import FormatTables
 _LOOKS = 8
 
 
+class ParkedInCut(TypedDict):
+    """A parked table in a cut, with the offsets from which a reader continues for this table."""
+
+    reason: str
+    waiting: int
+    offsets: dict[str, int]
+
+
+class CutReport(TypedDict):
+    """The output of `spark-sink cut`."""
+
+    pipeline: str
+    checkpoint: str
+    batch: int
+    ended_at: datetime
+    readable_until: datetime
+    topic: str
+    offsets: dict[str, int]
+    tables: dict[str, int]
+    parked: dict[str, ParkedInCut]
+
+
+class ConclusionStatus(TypedDict):
+    """A comparison that could decide. `differing` is the number of rows that differ."""
+
+    at: datetime
+    differing: int
+
+
+class VerificationStatus(TypedDict):
+    """The last verification of a table against one source; see `spark_sink.control_tables.verified`."""
+
+    table: str
+    against: str
+    at: datetime
+    batch: int
+    through: datetime | None
+    compared: int
+    differing: int | None
+    left_out: int
+    verified_through: datetime | None
+    conclusive: ConclusionStatus | None
+
+
+class TableStatus(TypedDict):
+    """A table that is parked or that a batch has written."""
+
+    table: str
+    version: int | None
+    parked: str | None
+    detail: str | None
+    since: datetime | None
+    waiting: int
+    beside: dict[str, str]
+    layout: list[str]
+    quarantined: dict[str, int]
+    verified: dict[str, VerificationStatus]
+
+
+class LastBatch(TypedDict):
+    """The newest batch."""
+
+    batch: int
+    checkpoint: str
+    ended_at: datetime
+
+
+class StatusReport(TypedDict):
+    """The output of `spark-sink status --json`."""
+
+    pipeline: str
+    last_batch: LastBatch | None
+    tables: list[TableStatus]
+    no_table: dict[str, int]
+    open_commands: list[str]
+    excluded: list[str]
+
+
+class BatchReport(TypedDict):
+    """A line of `spark-sink batches --json`. Without a number, it is a change between two batches."""
+
+    batch: int | None
+    checkpoint: str
+    ended_at: datetime
+    offsets: dict[str, tuple[int | None, int]]
+    tables: dict[str, int]
+
+
 def cut(
     warehouse: str, pipeline: str, topic: str, keep_days: int, batch: int | None = None, checkpoint: str | None = None
-) -> dict[str, Any]:
+) -> CutReport:
     """Return the cut after a batch; see spark_sink.control_tables.cut.
 
     Args:
@@ -38,7 +126,7 @@ def cut(
     """
     found = fold(BatchTable(warehouse, pipeline, "", topic).rows(), topic, batch, checkpoint)
     versions = {name: version for name, version in found.versions.items() if name != parking.NAME}
-    parked: dict[str, Any] = {}
+    parked: dict[str, ParkedInCut] = {}
     at = found.versions.get(parking.NAME)
     if at is not None:
         control_table = ParkedTables(warehouse, pipeline)
@@ -67,11 +155,15 @@ def cut(
     }
 
 
+QUARANTINE_COLUMNS = tuple(name for name in quarantine.COLUMNS if name != "value")
+"""The fields of `spark-sink quarantine ls --json`, in addition to `target`. `value` is row data."""
+
+
 def _by_partition(offsets: Mapping[int, int]) -> dict[str, int]:
     return {str(partition): offset for partition, offset in sorted(offsets.items())}
 
 
-def status(tables: FormatTables, pipeline: str, pattern: TablePattern) -> dict[str, Any]:
+def status(tables: FormatTables, pipeline: str, pattern: TablePattern, excluded: Sequence[str] = ()) -> StatusReport:
     """Return every table that is parked or that a batch has written, and the newest batch. Times are in UTC."""
     warehouse = tables.warehouse
     batches = BatchTable(warehouse, pipeline, "", "")
@@ -84,9 +176,13 @@ def status(tables: FormatTables, pipeline: str, pattern: TablePattern) -> dict[s
     names = sorted({*versions, *held, *(target for target, _ in broken if target)})
     standings = VerifiedTable(warehouse, pipeline).standings()
     beside, laid_out = _columns_beside(tables, versions), other_layouts(versions, tables)
+    last: LastBatch | None = None
+    for row in written:
+        if row["batch"] is not None:
+            last = {"batch": row["batch"], "checkpoint": row["checkpoint"], "ended_at": row["ended_at"]}
     return {
         "pipeline": pipeline,
-        "last_batch": next(({**row, "versions": None} for row in reversed(written) if row["batch"] is not None), None),
+        "last_batch": last,
         "tables": [
             {
                 "table": name,
@@ -100,9 +196,16 @@ def status(tables: FormatTables, pipeline: str, pattern: TablePattern) -> dict[s
                 "quarantined": {reason: count for (target, reason), count in sorted(broken.items()) if target == name},
                 "verified": {
                     last.against: {
-                        **last._asdict(),
+                        "table": last.table,
+                        "against": last.against,
+                        "at": last.at,
+                        "batch": last.batch,
+                        "through": last.through,
+                        "compared": last.compared,
+                        "differing": last.differing,
+                        "left_out": last.left_out,
                         "verified_through": verified.through if verified else None,
-                        "conclusive": {"at": conclusive.at, "differing": conclusive.differing} if conclusive else None,
+                        "conclusive": _conclusion(conclusive),
                     }
                     for last, verified, conclusive in standings
                     if last.table == name
@@ -116,10 +219,15 @@ def status(tables: FormatTables, pipeline: str, pattern: TablePattern) -> dict[s
             for request in RequestTable(warehouse, pipeline).requests()
             if not request.ended
         ],
+        "excluded": list(excluded),
     }
 
 
-def newest_batches(warehouse: str, pipeline: str, most: int) -> list[dict[str, Any]]:
+def _conclusion(found: Verification | None) -> ConclusionStatus | None:
+    return None if found is None or found.differing is None else {"at": found.at, "differing": found.differing}
+
+
+def newest_batches(warehouse: str, pipeline: str, most: int) -> list[BatchReport]:
     """Return the last batches, newest first, each with its end time, applied offsets and table versions."""
     columns = ["batch", "checkpoint", "ended_at", "from_offsets", "to_offsets", "versions"]
     written = BatchTable(warehouse, pipeline, "", "").read(columns).sort_by([("ended_at", "descending")])
@@ -129,7 +237,7 @@ def newest_batches(warehouse: str, pipeline: str, most: int) -> list[dict[str, A
             "checkpoint": row["checkpoint"],
             "ended_at": row["ended_at"],
             "offsets": {
-                str(partition): [dict(row["from_offsets"]).get(partition), end] for partition, end in row["to_offsets"]
+                str(partition): (dict(row["from_offsets"]).get(partition), end) for partition, end in row["to_offsets"]
             },
             "tables": {name: version for name, version in sorted(row["versions"]) if name != parking.NAME},
         }
@@ -169,7 +277,6 @@ def check_name(tables: FormatTables, pipeline: str, pattern: TablePattern, name:
 
 def quarantined(warehouse: str, pattern: TablePattern) -> Iterator[dict[str, Any]]:
     """Return the events in quarantine, without their records. `target` is the table for which an event was intended."""
-    names = [name for name in quarantine.COLUMNS if name != "value"]
-    for row in rows_of(warehouse, quarantine.NAME, names):
+    for row in rows_of(warehouse, quarantine.NAME, QUARANTINE_COLUMNS):
         source = TableId(row["source"], row["db"], row["schema"], row["table"])
         yield {**row, "target": pattern.target(source) if row["table"] is not None else ""}

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -19,6 +20,7 @@ from spark_sink.commands import main
 from spark_sink.control_tables.batches import ControlTables
 from spark_sink.errors import Reason
 from spark_sink.events.quarantine import Rejected
+from spark_sink.operations.status import BatchReport, CutReport, StatusReport
 from spark_sink.tables.changes import Marker
 from spark_sink.tables.delta.tables import DeltaTables
 from tests.spark_sink.changes import change, schema_of
@@ -153,7 +155,10 @@ def test_status_says_what_to_do(after_a_run: Prompt) -> None:
     assert "1 events waiting: TABLE_CLASH: a clash" in parked
     assert "once the cause is fixed, run: spark-sink resume shop/sales//ORDERS -c " in text
     assert "excluded by tables.exclude: shop/*/audit" in text
-    assert ["shop/*/audit"] == json.loads(after_a_run("status", "--json")[1])["excluded"]
+    found = _of_form(StatusReport, after_a_run("status", "--json")[1])
+    assert ["shop/*/audit"] == found["excluded"]
+    assert {"batch", "checkpoint", "ended_at"} == found["last_batch"].keys()
+    assert [(None, "TABLE_CLASH"), (3, None)] == [(table["version"], table["parked"]) for table in found["tables"]]
 
 
 def test_batches(after_a_run: Prompt) -> None:
@@ -163,7 +168,7 @@ def test_batches(after_a_run: Prompt) -> None:
     code, text = after_a_run("batches")
     assert (0, ["between", "batch 0"]) == (code, [line.partition("  ")[0] for line in text.splitlines()])
     assert text.splitlines()[0].endswith("  offsets none  shop_sales.items")
-    told = [json.loads(line) for line in after_a_run("batches", "--json")[1].splitlines()]
+    told = [_of_form(BatchReport, line) for line in after_a_run("batches", "--json")[1].splitlines()]
     assert [(None, {"shop_sales.items": 1}), (0, {"shop_sales.orders": 3})] == [
         (batch["batch"], batch["tables"]) for batch in told
     ]
@@ -195,7 +200,7 @@ def test_maintenance_is_asked_for_or_shown(after_a_run: Prompt) -> None:
 
 def test_a_cut_says_how_long_it_can_be_read(after_a_run: Prompt) -> None:
     """The output states how long removed files are kept."""
-    cut = json.loads(after_a_run("cut")[1])
+    cut = _of_form(CutReport, after_a_run("cut")[1])
     ended, until = (datetime.fromisoformat(cut[name]) for name in ("ended_at", "readable_until"))
     assert timedelta(days=7) == until - ended
 
@@ -210,3 +215,10 @@ def test_a_finished_command_is_not_aborted(words: list[str], code: int) -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert code == done.returncode, done.stderr
     assert done.stdout or "nonsense" in done.stderr
+
+
+def _of_form(shape: type, text: str) -> dict[str, Any]:
+    """Return an output as JSON, after a check that it has exactly the declared fields."""
+    found: dict[str, Any] = json.loads(text)
+    assert msgspec.json.decode(text, type=shape).keys() == found.keys()
+    return found

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from enum import EnumMeta
 from types import FunctionType
-from typing import Any
+from typing import Any, ForwardRef
 
 import msgspec
 
@@ -47,6 +47,12 @@ def fields(struct: type[msgspec.Struct]) -> Iterator[str]:
     for field in msgspec.structs.fields(struct):
         default = "" if field.required else " = …"
         yield f"{field.name}: {_type(struct, field.name)}{default}"
+
+
+def keys(shape: type) -> Iterator[str]:
+    """Yield each key of a TypedDict with its type."""
+    for key, declared in inspect.get_annotations(shape).items():
+        yield f"{key}: {declared.__forward_arg__ if isinstance(declared, ForwardRef) else declared}"
 
 
 def _type(of: type, field: str) -> str:

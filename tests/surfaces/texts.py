@@ -10,8 +10,19 @@ import pyarrow as pa
 
 import cdc_core.reader
 from dev.pages.cli_reference import PROGRAMS
+from spark_sink.commands.verify import VerifyReport
 from spark_sink.control_tables import batches, erased, maintenance, requests, verified
 from spark_sink.events import parking, quarantine
+from spark_sink.operations.status import (
+    QUARANTINE_COLUMNS,
+    BatchReport,
+    CutReport,
+    LastBatch,
+    ParkedInCut,
+    StatusReport,
+    TableStatus,
+    VerificationStatus,
+)
 from tests.cdc_core.metrics_of_both import registries
 from tests.surfaces import python_names
 from translator import conformance, dialect_api
@@ -42,6 +53,13 @@ _JSON: Mapping[str, tuple[type[msgspec.Struct], ...]] = {
     "translator send": (Sent,),
     "translator upgrade-check": (UpgradeReport, DifferenceGroup),
     "translator status": (Status, PartitionStatus, DeadLetters, HeldTableStatus, StoppedPartition, NewSchema),
+}
+
+_SINK_JSON: Mapping[str, tuple[type, ...]] = {
+    "spark-sink batches": (BatchReport,),
+    "spark-sink cut": (CutReport, ParkedInCut),
+    "spark-sink status": (StatusReport, LastBatch, TableStatus, VerificationStatus),
+    "spark-sink verify": (VerifyReport,),
 }
 
 _CONTROL_TABLES: Mapping[str, pa.Schema] = {
@@ -83,8 +101,15 @@ def _commands(path: str, command: click.Command) -> Iterator[str]:
     for parameter in command.params:
         names = "/".join(parameter.opts) if isinstance(parameter, click.Option) else parameter.human_readable_name
         required = " required" if parameter.required else ""
+        words = f" {'|'.join(parameter.type.choices)}" if isinstance(parameter.type, click.Choice) else ""
         repeated = " repeated" if parameter.multiple or parameter.nargs != 1 else ""
-        yield f"    {names}: {parameter.type.name}{required}{repeated}"
+        yield f"    {names}: {parameter.type.name}{words}{required}{repeated}{_default(parameter)}"
+
+
+def _default(parameter: click.Parameter) -> str:
+    """Return the default of an option. A flag is off by default."""
+    default = parameter.to_info_dict()["default"]
+    return "" if default is None or default is False or default == () else f" = {default}"
 
 
 def _json() -> Iterator[str]:
@@ -93,6 +118,14 @@ def _json() -> Iterator[str]:
         for struct in structs:
             yield f"    {struct.__name__}"
             yield from (f"        {line}" for line in python_names.fields(struct))
+    for command, shapes in _SINK_JSON.items():
+        yield f"{command}" if command == "spark-sink cut" else f"{command} --json"
+        for shape in shapes:
+            yield f"    {shape.__name__}"
+            yield from (f"        {line}" for line in python_names.keys(shape))
+    yield "spark-sink quarantine ls --json"
+    yield from (f"    {name}: {quarantine.ARROW.field(name).type}" for name in QUARANTINE_COLUMNS)
+    yield "    target: string"
 
 
 def _metrics() -> Iterator[str]:

@@ -14,6 +14,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from cdc_core.envelope import ChangeEvent, TableSchema
 from dev.servers.broker import Broker
+from spark_sink.commands.verify import VerifyReport
 from spark_sink.config.table_rules import TableRules
 from spark_sink.errors import FatalError
 from spark_sink.operations import status
@@ -303,7 +304,9 @@ def test_the_command(broker: Broker, tmp_path: Path) -> None:
     lake.receive(1, [change("u", {"id": 1}, {"a": "y"}, pos=5, schema=schema)])
     assert 0 == lake.verify()[0]
     code, told = lake.verify("--batch", "0", "--json")
-    assert (code, msgspec.json.decode(told)["equal"], msgspec.json.decode(told)["version"]) == (0, True, 1)
+    report = msgspec.json.decode(told, type=VerifyReport)
+    assert (code, report["equal"], report["version"]) == (0, True, 1)
+    assert report.keys() == msgspec.json.decode(told).keys()
     lake.command("park")
     lake.receive(2, [change("d", {"id": 1}, pos=6, schema=schema)])
     assert (0, True) == ((found := lake.verify())[0], "at batch 2" in found[1])  # the event waits

@@ -25,6 +25,7 @@ from cdc_core.table_id import TableId
 from dev.iceberg import postgres
 from dev.servers import mariadb
 from dev.servers.broker import Broker
+from spark_sink.commands.verify import VerifyReport
 from spark_sink.config.source_database import DatabaseType, SourceDatabase
 from spark_sink.errors import ConfigError, FatalError
 from spark_sink.operations.source_database import DatabaseSource
@@ -563,7 +564,8 @@ def test_the_command(broker: Broker, tmp_path: Path) -> None:
     assert (code, "file: equal; rows compared: 2\n" in told) == (0, True)
     path.write_text("id,text\n1,canary\n2,canary\n")
     code, told = lake.verify(*against, "--keys", "--json")
-    report = msgspec.json.decode(told)
+    report = msgspec.json.decode(told, type=VerifyReport)
+    assert report.keys() == msgspec.json.decode(told).keys()
     assert (code, report["different"], report["keys"]["different"], report["against"]) == (3, 1, [["1"]], "file")
     assert "canary" not in told
     lake.command("park")
