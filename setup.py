@@ -3,6 +3,7 @@
 """
 
 import os
+import re
 import shutil
 import sys
 from functools import cache
@@ -57,7 +58,18 @@ class Wheel(bdist_wheel):
 
     def get_tag(self) -> tuple[str, str, str]:
         python, abi, platform = super().get_tag()
-        return (python, abi, platform) if self.root_is_pure else ("cp311", "abi3", platform)
+        built = extension()
+        if self.root_is_pure or built is None:
+            return python, abi, platform
+        return "cp311", "abi3", _with_glibc(platform, built.read_bytes())
+
+
+def _with_glibc(platform: str, built: bytes) -> str:
+    """Return the platform with the oldest glibc that has all symbols of the extension (PEP 600). Package indexes reject
+    wheels for `linux_*`. The extension links only to libraries that every manylinux system has: glibc and libgcc_s.
+    """
+    versions = [int(minor) for minor in re.findall(rb"GLIBC_2\.(\d+)", built)]
+    return platform.replace("linux_", f"manylinux_2_{max(versions)}_", 1) if versions else platform
 
 
 setup(distclass=NativeDistribution, cmdclass={"build_py": BuildPython, "bdist_wheel": Wheel})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import platform
 import re
 import subprocess
 import sys
@@ -100,6 +101,17 @@ def test_the_same_source_gives_the_same_packages(packages: Packages, tmp_path: P
     for first, second in zip(packages, build(tmp_path), strict=True):
         assert first.name == second.name
         assert hashlib.sha256(first.read_bytes()).digest() == hashlib.sha256(second.read_bytes()).digest()
+
+
+@pytest.mark.skipif(not BUILT.is_file() or platform.libc_ver()[0] != "glibc", reason="no extension for glibc")
+def test_an_index_accepts_its_name(packages: Packages) -> None:
+    """The name has the glibc that the extension needs, which is not newer than that of this machine."""
+    found = re.fullmatch(r"cdc_translator-[0-9.]+-cp311-abi3-manylinux_2_(\d+)_\w+\.whl", packages.wheel.name)
+    assert found is not None, packages.wheel.name
+    needed, own = int(found[1]), int(platform.libc_ver()[1].split(".")[1])
+    assert needed <= own
+    extension = zipfile.ZipFile(packages.wheel).read(str(BUILT.relative_to(ROOT)))
+    assert f"GLIBC_2.{needed}".encode() in extension
 
 
 @pytest.mark.skipif(not BUILT.is_file(), reason="the native path is not built")
