@@ -1,35 +1,18 @@
-"""The dialect plug-ins that other distributions offer, as far as their metadata shows. Nothing here imports a dialect.
-
-Finding plug-ins reads the metadata of every installed distribution, which takes milliseconds.
-"""
+"""The dialect plug-ins that other distributions offer, as far as their metadata shows."""
 
 from __future__ import annotations
 
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 
-from msgspec import Struct
-
-from translator.errors import ConfigError
+from cdc_core import installed_plugins
+from cdc_core.installed_plugins import REASON_CHARS as REASON_CHARS
+from cdc_core.installed_plugins import InstalledPlugin as InstalledPlugin
 
 GROUP = "cdc_translator.dialects"
 """The group of entry points in which distributions offer dialects."""
 
 BUILT_IN = ("qlik", "dts_avro", "shareplex", "canal")
 """The names of the built-in dialects. A plug-in with such a name is never used."""
-
-REASON_CHARS = 300
-"""Maximum length of the text of an exception in an error."""
-
-
-class InstalledPlugin(Struct, frozen=True, order=True):
-    """A plug-in that was found but not necessarily loaded."""
-
-    name: str
-    distribution: str
-    version: str
-
-    def __str__(self) -> str:
-        return f"{self.name} ({self.distribution} {self.version})"
 
 
 def find() -> dict[InstalledPlugin, EntryPoint]:
@@ -38,18 +21,4 @@ def find() -> dict[InstalledPlugin, EntryPoint]:
     Raises:
         ConfigError: the metadata of a distribution, of a plug-in or not, cannot be read.
     """
-    try:
-        found = {_described(entry): entry for entry in entry_points(group=GROUP) if entry.name not in BUILT_IN}
-    except Exception as error:  # Python does not check what it reads, and any distribution can be damaged
-        raise ConfigError(
-            f"the installed plug-ins cannot be listed, because the metadata of an installed distribution is damaged "
-            f"({type(error).__name__}: {error}). Reinstall this distribution; `pip check` can find it"[:REASON_CHARS]
-        ) from None
-    return dict(sorted(found.items(), key=lambda offer: offer[0]))
-
-
-def _described(entry: EntryPoint) -> InstalledPlugin:
-    # Some entry points were not read from a distribution, and the metadata of a distribution can lack any line.
-    metadata = None if entry.dist is None else entry.dist.metadata
-    known = {} if metadata is None else dict(metadata.items())  # type: ignore[attr-defined]  # an email.message.Message
-    return InstalledPlugin(entry.name, known.get("Name") or "unknown", known.get("Version") or "unknown")
+    return installed_plugins.find(GROUP, BUILT_IN)

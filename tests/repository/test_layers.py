@@ -18,6 +18,7 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
     "cdc_core": (
         *(
             "errors",
+            "installed_plugins",
             "config_mistakes",
             "config",
             "envelope",

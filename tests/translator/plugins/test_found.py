@@ -45,7 +45,7 @@ def test_built_in_dialects_need_no_search(monkeypatch: pytest.MonkeyPatch) -> No
     def search(**_: object) -> None:
         raise AssertionError
 
-    monkeypatch.setattr("translator.installed_plugins.entry_points", search)
+    monkeypatch.setattr("cdc_core.installed_plugins.entry_points", search)
     for name in dialects.DIALECTS:
         assert name == build(name).name
     assert [] == dialects.plugins_among(dialects.DIALECTS)
