@@ -18,9 +18,10 @@ from spark_sink.errors import ConfigError, FatalError
 log = structlog.get_logger()
 
 # Permanent errors, as librdkafka names them. An unavailable token endpoint is not a permanent error, because the
-# endpoint may recover.
+# endpoint may recover. Neither is a connection that ended during the login, nor a second login within a second.
 _REFUSED = re.compile(
-    r"SASL authentication error|SASL .*handshake failed|certificate verify failed|SSL alert number (?!80\b|90\b)"
+    r"SASL (authentication error|.*handshake failed): (?!(.* failed: )?(Local: |Broker: Request not valid))"
+    r"|certificate verify failed|SSL alert number (?!80\b|90\b)"
     r"|OAUTHBEARER token: .*(certificate|invalid_|unauthorized_client|unsupported_grant_type)"
 )
 _ATTEMPT_SECONDS = 5.0

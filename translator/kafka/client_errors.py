@@ -45,6 +45,10 @@ _LOGIN: Mapping[str, str] = {
 }
 _ANY_LOGIN = "check kafka.sasl_mechanism, sasl_username and sasl_password"
 
+# A login that failed for a temporary reason: the connection ended during the login, or the broker received a second login
+# within a second of the first one, which it never accepts. The client connects again.
+_TEMPORARY = re.compile(r"failed: (Local: |Broker: Request not valid in current SASL state)")
+
 # The suffix that librdkafka adds to an error text. The suffix can contain parentheses: `1 identical error(s)
 # suppressed`.
 _TAIL = re.compile(r" \((after \d+ms in state |install ca-certificates).*\)$", re.DOTALL)
@@ -98,7 +102,7 @@ class ClientErrors:
         for pattern, advice in _REFUSALS:
             if pattern.search(text):
                 return advice
-        if code == KafkaError._AUTHENTICATION and not text.startswith(_UNFETCHED):
+        if code == KafkaError._AUTHENTICATION and not (text.startswith(_UNFETCHED) or _TEMPORARY.search(text)):
             return _LOGIN.get(self._mechanism or "", _ANY_LOGIN)
         return None
 

@@ -98,6 +98,20 @@ def test_the_count_of_repeated_errors_is_left_out(count: str) -> None:
     assert refused == complaint
 
 
+@pytest.mark.parametrize(
+    ("text", "refused"),
+    [
+        ("b: SASL PLAIN mechanism handshake failed: Local: Broker transport failure: broker's supported", False),
+        ("b: SASL PLAIN mechanism handshake failed: Broker: Request not valid in current SASL state: broker's", False),
+        ("b: SASL PLAIN mechanism handshake failed: Broker: Unsupported SASL mechanism: broker's supported", True),
+        ("b: SASL authentication error: Authentication failed: Invalid username or password", True),
+    ],
+)
+def test_a_login_that_is_interrupted_is_no_refusal(text: str, refused: bool) -> None:
+    """The client connects again after a connection that ended during the login, and after a login that came too soon."""
+    assert refused == (catalog._REFUSED.search(text) is not None)
+
+
 def test_more_than_one_partition_is_an_error(broker: Broker) -> None:
     """Schemas are ordered, and only a single partition preserves the order."""
     topic = "sink-schemas-wide"

@@ -36,6 +36,22 @@ def test_a_refused_login_is_a_refusal() -> None:
     assert "check kafka.sasl_mechanism, sasl_username and sasl_password" in (complaints.refusal(needed=False) or "")
 
 
+@pytest.mark.parametrize(
+    ("reason", "refused"),
+    [
+        ("handshake failed: Local: Broker transport failure: broker's supported mechanisms: (n/a)", False),
+        ("handshake failed: Broker: Request not valid in current SASL state: broker's supported mechanisms: ", False),
+        ("handshake failed: Broker: Unsupported SASL mechanism: broker's supported mechanisms: PLAIN", True),
+    ],
+)
+def test_a_login_that_is_interrupted_is_no_refusal(reason: str, refused: bool) -> None:
+    """The client connects again after a connection that ended during the login, and after a login that came too soon."""
+    text = f"sasl_ssl://b:1/1: SASL PLAIN mechanism {reason} (after 2ms in state AUTH_HANDSHAKE)"
+    complaints = told((KafkaError._AUTHENTICATION, text))
+    assert refused == (complaints.refusal(needed=False) is not None)
+    assert refused == (complaints.last is None)
+
+
 def test_a_bootstrap_address_may_refuse() -> None:
     """Once others have answered, a bootstrap address can reject us, because only cluster brokers are needed."""
     assert told((KafkaError._AUTHENTICATION, LOGIN.format("bootstrap"))).refusal(needed=True) is None
