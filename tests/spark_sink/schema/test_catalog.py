@@ -108,7 +108,7 @@ def test_the_count_of_repeated_errors_is_left_out(count: str) -> None:
     ],
 )
 def test_a_login_that_is_interrupted_is_no_refusal(text: str, refused: bool) -> None:
-    """The client connects again after a connection that ended during the login, and after a login that came too soon."""
+    """The client connects again when the connection ended during a login, or a second login came too soon."""
     assert refused == (catalog._REFUSED.search(text) is not None)
 
 

@@ -45,7 +45,7 @@ def test_a_refused_login_is_a_refusal() -> None:
     ],
 )
 def test_a_login_that_is_interrupted_is_no_refusal(reason: str, refused: bool) -> None:
-    """The client connects again after a connection that ended during the login, and after a login that came too soon."""
+    """The client connects again when the connection ended during a login, or a second login came too soon."""
     text = f"sasl_ssl://b:1/1: SASL PLAIN mechanism {reason} (after 2ms in state AUTH_HANDSHAKE)"
     complaints = told((KafkaError._AUTHENTICATION, text))
     assert refused == (complaints.refusal(needed=False) is not None)
