@@ -12,6 +12,7 @@ MUTANTS_ARGS ?=
 INTEROP_ARGS ?=
 CASE_ARGS ?= --help
 AUDIT_ARGS ?=
+RELEASE_ARGS ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-quick test-faults chart-check image-check interop chaos soak bench case fuzz mutants lint fmt lock package release-check sbom audit docs clean
@@ -87,9 +88,9 @@ package: setup ## Build the source distribution and the wheel with the native pa
 	@$(BIN)/python -m dev.release.package
 	@$(BIN)/python -m pytest tests/dev/test_package.py $(TEST_ARGS)
 
-release-check: setup ## Build the packages twice and compare them, and package the charts, all into dist; publish nothing.
+release-check: setup ## Build the packages twice and compare them, and package the charts, all into dist; publish nothing (RELEASE_ARGS).
 	@$(BIN)/python -m dev.release.charts --build
-	@$(BIN)/python -m dev.release.check
+	@$(BIN)/python -m dev.release.check $(RELEASE_ARGS)
 
 sbom: image-check ## Write the bills of materials and licenses of both images to build/sbom (builds Syft once, with Go).
 	@$(BIN)/python -m dev.release.sbom --build

@@ -8,12 +8,13 @@ takes a few minutes of CPU time, once. `--build-validator` builds the validator,
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -120,6 +121,49 @@ def refusals(chart: str, kubernetes: str, *values: Path) -> list[str]:
 def examples(chart: str) -> list[Path]:
     """Return a chart's values files."""
     return sorted((FOLDER / chart / "ci").glob("*-values.yaml"))
+
+
+class Published(NamedTuple):
+    """Where a release is published.
+
+    Args:
+        project: URL of the project's page.
+        registry: the images' registry, with its path.
+    """
+
+    project: str
+    registry: str
+
+
+def package_chart(chart: str, folder: Path, where: Published | None = None) -> Path:
+    """Package a chart into a folder, and return the archive.
+
+    Raises:
+        ChartError: Helm cannot package the chart.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        copy = Path(name, chart)
+        shutil.copytree(FOLDER / chart, copy)
+        if where is not None:
+            _publish(copy, where)
+        told = _helm("package", str(copy), "--destination", str(folder))
+    return Path(told.strip().rpartition(": ")[2])
+
+
+def _publish(chart: Path, where: Published) -> None:
+    """Put the publisher's addresses into a copy of a chart."""
+    image = f"cdc-{chart.name}"
+    values, about = chart / "values.yaml", chart / "Chart.yaml"
+    for path, text in ((values, f"  repository: {image}\n"), (about, f"      image: {image}:")):
+        before = path.read_text(encoding="utf-8")
+        if before.count(text) != 1:
+            raise ChartError(f"{path.name} of {chart.name} does not have exactly one line {text.strip()!r}")
+        path.write_text(before.replace(text, text.replace(image, f"{where.registry}/{image}")), encoding="utf-8")
+    found = yaml.safe_load(about.read_text(encoding="utf-8"))
+    links = [{"name": "Documentation", "url": f"{where.project}/tree/v{found['appVersion']}/docs"}]
+    found |= {"home": where.project, "sources": [where.project]}
+    found["annotations"]["artifacthub.io/links"] = yaml.safe_dump(links)
+    about.write_text(yaml.safe_dump(found, sort_keys=False), encoding="utf-8")
 
 
 def _template(chart: str, values: Sequence[Path], settings: Sequence[str], kubernetes: str = _NEWEST) -> str:
