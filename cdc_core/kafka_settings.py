@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
+
+from cdc_core.kafka_tokens import Tokens, shared_tokens
 
 
 class Section(BaseModel):
@@ -25,6 +27,8 @@ _LOGIN: Mapping[str, tuple[str, ...]] = {
     "OAUTHBEARER": ("oauth_token_url", "oauth_client_id", "oauth_client_secret"),
 }
 _LOGIN_EXTRAS: Mapping[str, tuple[str, ...]] = {"OAUTHBEARER": ("oauth_scope", "oauth_ca_file")}
+# OAUTHBEARER with a token provider instead of a token endpoint.
+_PROVIDER = ("oauth_provider", "oauth_provider_options")
 
 
 class Kafka(Section):
@@ -51,6 +55,17 @@ class Kafka(Section):
     oauth_ca_file: Path | None = Field(
         default=None, description="File with CA certificates for oauth_token_url, in PEM format."
     )
+    oauth_provider: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Name of an installed token provider, such as msk-iam, which returns OAUTHBEARER tokens. Replaces "
+        "oauth_token_url.",
+    )
+    oauth_provider_options: dict[str, str] | None = Field(
+        default=None,
+        description="Options for oauth_provider, without secrets. The provider reads credentials where its cloud's "
+        "library looks for them.",
+    )
     ssl_ca_file: Path | None = Field(
         default=None, description="File with CA certificates, in PEM format. Defaults to the system's certificates."
     )
@@ -74,12 +89,15 @@ class Kafka(Section):
             return self
         if mechanism is None:
             raise ValueError(f"security_protocol {self.security_protocol} requires sasl_mechanism to be set")
-        needed = _LOGIN[mechanism]
+        needed, extras, user = _LOGIN[mechanism], _LOGIN_EXTRAS.get(mechanism, ()), f"sasl_mechanism {mechanism}"
+        if mechanism == "OAUTHBEARER" and any(name in given for name in _PROVIDER):
+            needed, extras, user = _PROVIDER[:1], _PROVIDER[1:], "a login with a token provider"
         if missing := [name for name in needed if name not in given]:
-            raise ValueError(f"sasl_mechanism {mechanism} requires {_listed(missing)}")
-        known = {"sasl_mechanism", *needed, *_LOGIN_EXTRAS.get(mechanism, ())}
+            instead = " (or oauth_provider)" if missing == list(_LOGIN["OAUTHBEARER"]) else ""
+            raise ValueError(f"{user} requires {_listed(missing)}{instead}")
+        known = {"sasl_mechanism", *needed, *extras}
         if foreign := [name for name in given if name not in known]:
-            raise ValueError(f"{_listed(foreign)} set, but sasl_mechanism {mechanism} does not use it")
+            raise ValueError(f"{_listed(foreign)} set, but {user} does not use it")
         if self.oauth_token_url is not None:
             scheme = checked_scheme(self.oauth_token_url, "oauth_token_url", "oauth_client_id and oauth_client_secret")
             if scheme != "https" and self.oauth_ca_file is not None:
@@ -151,12 +169,29 @@ LIBRDKAFKA: Mapping[str, str] = {
 """The settings' librdkafka names."""
 
 
-def librdkafka_options(kafka: Kafka) -> dict[str, str]:
-    """Return the connection settings for confluent_kafka clients, which contain secrets."""
-    options = named_by(LIBRDKAFKA, kafka)
-    if kafka.sasl_mechanism == "OAUTHBEARER":
+def librdkafka_options(kafka: Kafka) -> dict[str, Any]:
+    """Return the connection settings for confluent_kafka clients, which contain secrets.
+
+    Raises:
+        ConfigError: the token provider cannot be used.
+    """
+    options: dict[str, Any] = dict(named_by(LIBRDKAFKA, kafka))
+    if (tokens := tokens_of(kafka)) is not None:
+        options["oauth_cb"] = tokens
+    elif kafka.sasl_mechanism == "OAUTHBEARER":
         options["sasl.oauthbearer.method"] = "oidc"  # librdkafka requests tokens itself and renews each token in time
     return options
+
+
+def tokens_of(kafka: Kafka) -> Tokens | None:
+    """Return the tokens of the configured provider, or None if the login uses none.
+
+    Raises:
+        ConfigError: the token provider cannot be used.
+    """
+    if kafka.oauth_provider is None:
+        return None
+    return shared_tokens(kafka.oauth_provider, frozenset((kafka.oauth_provider_options or {}).items()))
 
 
 def named_by(table: Mapping[str, str], kafka: Kafka) -> dict[str, str]:

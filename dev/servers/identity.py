@@ -20,6 +20,9 @@ from dev.servers.broker import LOOPBACK
 AUDIENCE = "kafka"
 NO_AUDIENCE = "nothing"
 """The scope for tokens with another audience."""
+SHORT = "short"
+"""The scope for tokens that live `SHORT_SECONDS`."""
+SHORT_SECONDS = 20
 
 
 class TokenEndpoint:
@@ -69,16 +72,17 @@ class TokenEndpoint:
         if form.get("grant_type") != ["client_credentials"]:
             return 400, {"error": "unsupported_grant_type"}
         now = int(time.time())
+        seconds = SHORT_SECONDS if form.get("scope") == [SHORT] else self._seconds
         claims = {
             "iss": "test",
             "sub": self._client,
             "aud": "somebody else" if form.get("scope") == [NO_AUDIENCE] else AUDIENCE,
             "iat": now,
-            "exp": now + self._seconds,
+            "exp": now + seconds,
             "scope": " ".join(form.get("scope", ["none"])),
         }
         token = jwt.encode({"alg": "RS256", "kid": "test"}, claims, self._key)
-        return 200, {"access_token": token, "token_type": "Bearer", "expires_in": self._seconds}
+        return 200, {"access_token": token, "token_type": "Bearer", "expires_in": seconds}
 
     def start(self) -> None:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()

@@ -93,6 +93,8 @@ def _logins() -> dict[str, str]:
     return {
         # These logins must be renewed every few seconds, so that the broker notices a revoked login.
         "scram-sha-256.connections.max.reauth.ms": "4000",
+        # A connection ends when its token expires. Without this setting, it could outlive its token.
+        "oauthbearer.connections.max.reauth.ms": "3600000",
         "plain.sasl.jaas.config": f"{_MODULES}.plain.PlainLoginModule required {plain};",
         **{f"{name.lower()}.sasl.jaas.config": f"{_MODULES}.scram.ScramLoginModule required;" for name in _SCRAM},
         "oauthbearer.sasl.jaas.config": f"{_MODULES}.oauthbearer.OAuthBearerLoginModule required;",

@@ -31,6 +31,7 @@ from dev.servers.certificates import Authority
 from dev.servers.identity import NO_AUDIENCE
 from dev.servers.secured import GUEST, PASSWORD, USER, SecuredBroker
 from dev.servers.stack import wait_until
+from tests import token_providers
 from tests.integration._workers import PATIENCE, Workers, identities
 from translator.codecs.record import Record
 from translator.config.settings import Kafka, Output, Settings, Source, Timing
@@ -61,6 +62,8 @@ class World:
         self.locked = issue("locked", owner=USER, password=KEY_PASSWORD)
         self.expired = issue("ended", owner=USER, days=-1)
         self.foreign = self.other.issue("foreign")
+        self.site = folder / "site"
+        token_providers.install(self.site, "issued", token_providers.ISSUED)
 
     def login(self, mechanism: str = "PLAIN", listener: str = "LOGIN", **changes: Any) -> Section:
         return {
@@ -87,6 +90,16 @@ class World:
             **changes,
         }
 
+    def provided(self, provider: str = "issued", **options: Any) -> Section:
+        return {
+            "bootstrap_servers": self.broker.address("LOGIN"),
+            "security_protocol": "SASL_SSL",
+            "sasl_mechanism": "OAUTHBEARER",
+            "oauth_provider": provider,
+            "oauth_provider_options": {"url": self.broker.identity.url, "ca": str(self.ca), **options},
+            "ssl_ca_file": str(self.ca),
+        }
+
     def mutual(self, files: tuple[Path, Path] | None, **changes: Any) -> Section:
         given = (
             {} if files is None else dict(zip(("ssl_certificate_file", "ssl_key_file"), map(str, files), strict=True))
@@ -103,7 +116,9 @@ class World:
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     found = World(tmp_path_factory.mktemp("secured"))
-    with found.broker:
+    with found.broker, pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(found.site))
+        patch.setenv("ISSUED_LOGIN", f"{USER}:{PASSWORD}")
         yield found
 
 
@@ -129,6 +144,7 @@ ACCEPTED: dict[str, Callable[[World], Section]] = {
     "scram-256": lambda world: world.login("SCRAM-SHA-256"),
     "scram-512": lambda world: world.login("SCRAM-SHA-512"),
     "oauth": lambda world: world.tokens(),
+    "provider": lambda world: world.provided(),
     "certificate": lambda world: world.mutual(world.client),
     "locked-key": lambda world: world.mutual(world.locked, ssl_key_password=KEY_PASSWORD),
 }
@@ -200,6 +216,26 @@ REFUSED: dict[str, tuple[Callable[[World], Section], type[CdcError], tuple[str, 
         lambda w: w.tokens(oauth_token_url="https://127.0.0.1:1/token"),
         RetryableError,
         ("Failed to acquire SASL OAUTHBEARER token", "Could not connect"),
+    ),
+    "provider away": (
+        lambda w: w.provided(away=str(w.ca)),
+        RetryableError,
+        ("token provider issued failed: RuntimeError: the identity service is away",),
+    ),
+    "provider's audience": (
+        lambda w: w.provided(scope=NO_AUDIENCE),
+        ConfigError,
+        ("invalid_token", "the broker does not accept the tokens from kafka.oauth_provider"),
+    ),
+    "no such provider": (
+        lambda w: w.provided("isued"),
+        ConfigError,
+        ("unknown token provider 'isued' (did you mean issued?)",),
+    ),
+    "provider's options": (
+        lambda w: w.provided(regoin="x"),
+        ConfigError,
+        ("token provider issued cannot be used with oauth_provider_options", "keyword argument 'regoin'"),
     ),
     "broker not trusted": (
         lambda w: w.login(ssl_ca_file=str(w.other.file)),

@@ -12,6 +12,7 @@ import msgspec
 
 from cdc_core import deprecations
 from cdc_core.command_line import json_option
+from cdc_core.kafka_settings import tokens_of
 from translator.commands.configuration import config_option
 from translator.commands.output import say
 from translator.config import settings as settings_module
@@ -60,6 +61,7 @@ def check(config: Path, connect: bool, count: int, as_json: bool) -> None:
     example because all sampled records of a topic become dead letters. The command does not write anything.
     """
     settings = settings_module.load(config)
+    tokens_of(settings.kafka)
     # Imported here so that help and `translator translate` start without Kafka clients.
     from translator.kafka.subscription import resolve
     from translator.resolution.builders import build_codecs, build_translators

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import closing
+from functools import cached_property
 from typing import Any, Literal, TypeVar
 
 from confluent_kafka import (
@@ -20,6 +21,7 @@ from confluent_kafka import (
 from confluent_kafka.admin import AclOperation, AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
 from msgspec import Struct
 
+from cdc_core.kafka_tokens import TokenError, require_token
 from translator.config.settings import Settings
 from translator.errors import ConfigError, FatalError, RetryableError
 from translator.kafka.client_errors import ClientErrors
@@ -94,14 +96,26 @@ class TopicAdmin:
         self._complaints: ClientErrors | None = connection.get("error_cb")
         # We log the reason why no broker can be reached. librdkafka would log it ten times a second.
         self._client = {**connection, "log_level": 0}
-        # Keep a reference, because a garbage-collected AdminClient destroys the futures that it returned.
-        self._admin = self._new_admin()
+
+    @cached_property
+    def _admin(self) -> AdminClient:
+        """The client, which is created when it is first needed. Keep a reference, because a garbage-collected
+        AdminClient destroys the futures that it returned.
+        """
+        return self._new_admin()
 
     def _new_admin(self) -> AdminClient:
+        self._require_token()
         try:
             return AdminClient(self._client)
         except KafkaException as error:
             raise ConfigError(f"kafka: {_reason(error)}") from None
+
+    def _require_token(self) -> None:
+        try:
+            require_token(self._client)
+        except TokenError as error:
+            raise RetryableError(str(error)) from None
 
     def wait_for_broker(self, seconds: float, say: Callable[[str], None]) -> None:
         """Wait until a broker responds, and report the wait.
@@ -293,6 +307,7 @@ class TopicAdmin:
 
     def _reader(self, group: str) -> Consumer:
         """Connect to a group without joining it."""
+        self._require_token()
         return Consumer(
             {**self._client, "group.id": group, "enable.auto.commit": False, "isolation.level": "read_committed"}
         )
@@ -313,6 +328,7 @@ class TopicAdmin:
         spec = OffsetSpec.for_timestamp(at) if isinstance(at, int) else _ENDS[at]
         asked = {TopicPartition(*where): spec for where in partitions}
         found = {}
+        self._require_token()
         # A new client, because a client created before a leader change can keep the old leader epoch forever.
         admin = AdminClient(self._client)
         for where, future in admin.list_offsets(asked, isolation_level=level, request_timeout=SOON_SECONDS).items():

@@ -16,13 +16,15 @@ def librdkafka(kafka: Kafka) -> dict[str, Any]:
     """Return the connection settings for confluent_kafka clients. Errors from all clients are collected in one place.
 
     Raises:
-        ConfigError: a file cannot be read, or contains no certificate or key.
+        ConfigError: a file cannot be read, or contains no certificate or key, or the token provider cannot be used.
     """
     _check_files(kafka)
-    config: dict[str, Any] = dict(librdkafka_options(kafka))
+    config = librdkafka_options(kafka)
     # librdkafka would otherwise write to standard error in its own format.
     config["logger"] = logging.getLogger("librdkafka")
-    config["error_cb"] = ClientErrors(kafka.sasl_mechanism, ssl_context(kafka), kafka.bootstrap_servers)
+    config["error_cb"] = ClientErrors(
+        kafka.sasl_mechanism, ssl_context(kafka), kafka.bootstrap_servers, config.get("oauth_cb")
+    )
     return config
 
 

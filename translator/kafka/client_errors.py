@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from confluent_kafka import KafkaError
 
+from cdc_core.kafka_tokens import Tokens
 from translator.errors import quote
 
 _UNFETCHED = "Failed to acquire SASL OAUTHBEARER token"
@@ -43,10 +44,11 @@ _REFUSALS: Sequence[tuple[re.Pattern[str], str]] = (
 _LOGIN: Mapping[str, str] = {
     "OAUTHBEARER": "the broker does not accept the tokens from kafka.oauth_token_url for kafka.oauth_client_id",
 }
+_PROVIDER_LOGIN = "the broker does not accept the tokens from kafka.oauth_provider: check oauth_provider_options"
 _ANY_LOGIN = "check kafka.sasl_mechanism, sasl_username and sasl_password"
 
-# A login that failed for a temporary reason: the connection ended during the login, or the broker received a second login
-# within a second of the first one, which it never accepts. The client connects again.
+# A login that failed for a temporary reason: the connection ended during the login, or the broker received a second
+# login within a second of the first one, which it never accepts. The client connects again.
 _TEMPORARY = re.compile(r"failed: (Local: |Broker: Request not valid in current SASL state)")
 
 # The suffix that librdkafka adds to an error text. The suffix can contain parentheses: `1 identical error(s)
@@ -67,10 +69,14 @@ class ClientErrors:
     Args:
         context: the clients' TLS context.
         servers: the bootstrap addresses, separated by commas.
+        tokens: the clients' tokens, if a token provider returns them.
     """
 
-    def __init__(self, mechanism: str | None, context: ssl.SSLContext | None, servers: str = "") -> None:
+    def __init__(
+        self, mechanism: str | None, context: ssl.SSLContext | None, servers: str = "", tokens: Tokens | None = None
+    ) -> None:
         self._mechanism = mechanism
+        self._tokens = tokens
         self._context = context
         self._refusals: dict[bool, tuple[str, str]] = {}  # key: whether only a bootstrap address rejected the client
         self._servers = [server.strip() for server in servers.split(",") if server.strip()]
@@ -83,7 +89,9 @@ class ClientErrors:
         if advice is not None:
             self._refusals[_BOOTSTRAP in text] = text, advice
         elif error.code() != KafkaError._ALL_BROKERS_DOWN:
-            self._last = text
+            # librdkafka drops the text of a Python exception.
+            failure = self._tokens.failure if self._tokens is not None and text.startswith(_UNFETCHED) else None
+            self._last = failure or text
         else:
             self._all_down = True
 
@@ -103,6 +111,8 @@ class ClientErrors:
             if pattern.search(text):
                 return advice
         if code == KafkaError._AUTHENTICATION and not (text.startswith(_UNFETCHED) or _TEMPORARY.search(text)):
+            if self._tokens is not None:
+                return _PROVIDER_LOGIN
             return _LOGIN.get(self._mechanism or "", _ANY_LOGIN)
         return None
 

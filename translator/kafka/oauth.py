@@ -1,6 +1,8 @@
-"""OAuth tokens for aiokafka. librdkafka requests its own tokens."""
+"""OAuth tokens for aiokafka. librdkafka requests its own tokens, unless a token provider returns them."""
 
 from __future__ import annotations
+
+import asyncio
 
 from aiokafka.abc import AbstractTokenProvider
 from aiokafka.errors import KafkaConnectionError
@@ -8,13 +10,33 @@ from authlib.integrations.base_client import OAuthError
 from authlib.integrations.httpx_client import AsyncOAuth2Client
 from httpx2 import HTTPError
 
+from cdc_core.kafka_tokens import TokenError, Tokens
 from translator.config.settings import Kafka
 from translator.kafka.client_config import ssl_context_for
 
 _TIMEOUT = 10.0
 
 
-class Tokens(AbstractTokenProvider):  # type: ignore[misc]  # aiokafka has no types
+class ProvidedTokens(AbstractTokenProvider):  # type: ignore[misc]  # aiokafka has no types
+    """Passes the tokens of a token provider to aiokafka."""
+
+    def __init__(self, tokens: Tokens) -> None:
+        self._tokens = tokens
+
+    async def token(self) -> str:
+        """Return a valid token.
+
+        Raises:
+            KafkaConnectionError: no token is available. aiokafka tries to connect again.
+        """
+        try:
+            token, _ = await asyncio.to_thread(self._tokens)
+        except TokenError as error:
+            raise KafkaConnectionError(str(error)) from None
+        return token
+
+
+class EndpointTokens(AbstractTokenProvider):  # type: ignore[misc]  # aiokafka has no types
     """Requests a token with client credentials and caches it until a minute before it expires."""
 
     def __init__(self, kafka: Kafka) -> None:

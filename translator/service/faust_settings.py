@@ -10,9 +10,10 @@ import structlog
 from faust.auth import OAuthCredentials
 from faust.types.auth import AuthProtocol
 
+from cdc_core.kafka_settings import tokens_of
 from translator.config.settings import Kafka, Settings
 from translator.kafka import client_config
-from translator.kafka.oauth import Tokens
+from translator.kafka.oauth import EndpointTokens, ProvidedTokens
 from translator.service.faust_pauses import PromptTables
 from translator.service.start_offsets import offset_lookup_timeout
 
@@ -76,7 +77,9 @@ def _credentials(kafka: Kafka) -> Any:
     if kafka.sasl_mechanism is None:
         return faust.SSLCredentials(context) if context is not None else None
     if kafka.sasl_mechanism == "OAUTHBEARER":
-        credentials = OAuthCredentials(oauth_cb=Tokens(kafka), ssl_context=context)
+        tokens = tokens_of(kafka)
+        source = EndpointTokens(kafka) if tokens is None else ProvidedTokens(tokens)
+        credentials = OAuthCredentials(oauth_cb=source, ssl_context=context)
     else:
         credentials = faust.SASLCredentials(
             username=kafka.sasl_username,

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.token_providers import install
 from translator.commands import main
 
 Check = Callable[[str], tuple[int, str, str]]
@@ -245,3 +246,26 @@ def test_a_writer_or_time_zone_that_is_left_open(check: Check, options: str, war
 def test_a_shareplex_source_without_a_time_zone(check: Check) -> None:
     _, _, err = check(FINE.replace("    options: {timezone: UTC}\n", ""))
     assert "warning: source erp: options.timezone is not set" in err
+
+
+def test_token_providers(check: Check, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A provider is found and built, but not called for a token. A missing one is reported with the installed names."""
+    install(tmp_path / "site", "corp-login", "Issued = lambda *, realm: lambda: 1 / 0")
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    monkeypatch.delitem(sys.modules, "issued_tokens", raising=False)
+
+    def checked(name: str, options: str) -> tuple[int, str]:
+        provider = f"oauth_provider: {name}, oauth_provider_options: {options}"
+        login = f'nobody:1", security_protocol: SASL_SSL, sasl_mechanism: OAUTHBEARER, {provider}}}'
+        code, _, err = check(FINE.replace('nobody:1"}', login))
+        return code, err
+
+    assert (0, "") == checked("corp-login", "{realm: x}")
+    code, err = checked("corp-logn", "{realm: x}")
+    assert code == 2
+    assert "kafka.oauth_provider: unknown token provider 'corp-logn' (did you mean corp-login?); allowed: " in err
+    assert "corp-login" in err.partition("allowed: ")[2]
+    code, err = checked("corp-login", "{relam: hunter2}")
+    assert code == 2
+    assert "cannot be used with oauth_provider_options (relam): TypeError: " in err
+    assert "hunter2" not in err

@@ -1,6 +1,7 @@
 """All mistakes in the configuration are reported at the start, with the closest known names."""
 
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -195,10 +196,11 @@ TOKENS = {
     "oauth_client_id": "u",
     "oauth_client_secret": "correct horse",
 }
+PROVIDER = {"sasl_mechanism": "OAUTHBEARER", "oauth_provider": "msk-iam"}
 CERTIFICATE = {"ssl_certificate_file": "c.pem", "ssl_key_file": "k.pem"}
 
 
-def without(given: dict[str, str], name: str) -> dict[str, str]:
+def without(given: Mapping[str, Any], name: str) -> dict[str, Any]:
     return {other: value for other, value in given.items() if other != name}
 
 
@@ -216,9 +218,11 @@ class TestSecurity:
             {"security_protocol": "SASL_SSL", **LOGIN, **CERTIFICATE},
             {"security_protocol": "SASL_SSL", **TOKENS},
             {"security_protocol": "SASL_SSL", **TOKENS, "oauth_scope": "a b", "oauth_ca_file": "ca.pem"},
+            {"security_protocol": "SASL_SSL", **PROVIDER},
+            {"security_protocol": "SASL_SSL", **PROVIDER, "oauth_provider_options": {"region": "eu-west-1"}},
         ],
     )
-    def test_complete(self, kafka: dict[str, str]) -> None:
+    def test_complete(self, kafka: dict[str, Any]) -> None:
         """Each protocol is valid with the settings that it needs."""
         found = settings_with(kafka={"bootstrap_servers": "b:1", **kafka}).kafka
         assert kafka.get("security_protocol", "PLAINTEXT") == found.security_protocol
@@ -238,8 +242,22 @@ class TestSecurity:
             ],
             (
                 {"security_protocol": "SASL_SSL", "sasl_mechanism": "OAUTHBEARER"},
-                "requires oauth_token_url, oauth_client_id and oauth_client_secret",
+                "requires oauth_token_url, oauth_client_id and oauth_client_secret (or oauth_provider)",
             ),
+            (
+                {"security_protocol": "SASL_SSL", **TOKENS, **PROVIDER},
+                "oauth_token_url, oauth_client_id and oauth_client_secret set, but a login with a token provider does "
+                "not use it",
+            ),
+            (
+                {"security_protocol": "SASL_SSL", **without(PROVIDER, "oauth_provider"), "oauth_provider_options": {}},
+                "a login with a token provider requires oauth_provider",
+            ),
+            (
+                {"security_protocol": "SASL_SSL", **LOGIN, "oauth_provider": "msk-iam"},
+                "oauth_provider set, but sasl_mechanism SCRAM-SHA-512 does not use it",
+            ),
+            ({"oauth_provider": "msk-iam"}, "oauth_provider set, but security_protocol is neither SASL_SSL nor"),
             (
                 {"security_protocol": "SASL_SSL", **TOKENS, "sasl_password": "correct horse"},
                 "sasl_password set, but sasl_mechanism OAUTHBEARER does not use it",
@@ -284,7 +302,7 @@ class TestSecurity:
             ),
         ],
     )
-    def test_contradiction(self, kafka: dict[str, str], reason: str) -> None:
+    def test_contradiction(self, kafka: dict[str, Any], reason: str) -> None:
         """A partial login, or keys that the protocol would ignore, are rejected, so that nobody relies on them."""
         (found,) = mistakes_with(kafka={"bootstrap_servers": "b:1", **kafka})
         assert found.startswith("kafka: ")

@@ -14,7 +14,7 @@ from dev.servers.certificates import Authority
 from dev.servers.identity import TokenEndpoint
 from translator.config.settings import Kafka, LatencySettings, Settings, Source, Timing, Web
 from translator.kafka.client_config import librdkafka, ssl_context
-from translator.kafka.oauth import Tokens
+from translator.kafka.oauth import EndpointTokens
 from translator.kafka.producer import producer_config
 from translator.kafka.transactional_producer import transactional_config
 from translator.service.assembly import transactional_id
@@ -133,7 +133,8 @@ def test_every_setting_reaches_librdkafka(tmp_path: Path) -> None:
         "ssl.key.location": str(files[1]),
         "ssl.key.password": "k",
     } == {name: value for name, value in config.items() if name not in own}
-    assert set(Kafka.model_fields) - {"sasl_username", "sasl_password"} == kafka.model_fields_set
+    other_logins = {"sasl_username", "sasl_password", "oauth_provider", "oauth_provider_options"}
+    assert set(Kafka.model_fields) - other_logins == kafka.model_fields_set
 
 
 def test_tokens_reach_aiokafka(tmp_path: Path) -> None:
@@ -167,7 +168,7 @@ def test_no_token() -> None:
         oauth_client_secret="correct horse",
     )
     with pytest.raises(KafkaConnectionError, match=r"no token from kafka\.oauth_token_url") as caught:
-        asyncio.run(Tokens(kafka).token())
+        asyncio.run(EndpointTokens(kafka).token())
     assert "correct horse" not in str(caught.value)
 
 

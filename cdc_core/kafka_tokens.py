@@ -1,0 +1,174 @@
+"""Login tokens (OAUTHBEARER) from token providers: plug-ins that installed distributions offer as entry points.
+
+A provider is a class or function. Called with the options from the configuration, it returns a function that returns a
+token and when the token expires (docs/operate/token-providers.md).
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib.metadata import EntryPoint
+from typing import Any
+
+from cdc_core.errors import CdcError, ConfigError, quote, unknown
+from cdc_core.installed_plugins import REASON_CHARS, find
+
+GROUP = "cdc.tokens"
+"""The group of entry points in which distributions offer token providers."""
+
+BUILT_IN: Mapping[str, tuple[str, str]] = {}
+"""The providers in this distribution: name, location, and the extra with the cloud's library. A plug-in with such a
+name is never used.
+"""
+
+_USED_SHARE = 0.5
+"""The share of a token's lifetime after which the provider is called again. A connection ends when its token expires,
+so a token that is almost used up would soon end every connection that it opens.
+"""
+
+_PAUSE = 1.0
+"""Seconds between a failed call of a provider and the next one. Some clients try to connect many times a second."""
+
+_LONGEST_LIFE = 366 * 86_400
+"""Seconds. A later expiry is a mistake, such as milliseconds, and the token would never be renewed."""
+
+log = logging.getLogger("cdc_core.kafka_tokens")
+
+
+class TokenError(CdcError):
+    """A provider returned no usable token. The text names the provider and the reason, but contains no token."""
+
+
+class Tokens:
+    """The tokens of one provider, which all clients and threads share.
+
+    Args:
+        name: the name of an entry point.
+        options: keyword arguments for the provider.
+
+    Raises:
+        ConfigError: the provider is not installed, cannot be loaded, or rejects the options.
+    """
+
+    def __init__(self, name: str, options: Mapping[str, str]) -> None:
+        self._name = name
+        self._provide = _built(name, options)
+        self._lock = threading.Lock()
+        self._token = ""
+        self._expires = self._ask_at = 0.0
+        self.failure: str | None = None
+        """The reason why the last call of the provider failed, or None if it succeeded."""
+
+    def __call__(self, _librdkafka_config: object = None) -> tuple[str, float]:
+        """Return a token and its expiry in epoch seconds. This is also the `oauth_cb` for librdkafka clients.
+
+        Raises:
+            TokenError: the provider raised an exception or returned something else, and the last token has expired. The
+                caller tries again later.
+        """
+        with self._lock:
+            if time.time() >= self._ask_at:
+                self._renew()
+            if time.time() < self._expires:
+                return self._token, self._expires
+            raise TokenError(self.failure)
+
+    def _renew(self) -> None:
+        try:
+            token, expires = self._called()
+        except TokenError as error:
+            if str(error) != self.failure:  # log each reason once
+                log.warning("no login token: %s", error)
+            self.failure = str(error)
+            self._ask_at = time.time() + _PAUSE
+            return
+        now = time.time()
+        self._token, self._expires, self._ask_at = token, expires, now + (expires - now) * _USED_SHARE
+        self.failure = None
+
+    def _called(self) -> tuple[str, float]:
+        try:
+            returned = self._provide()
+        except (Exception, SystemExit) as error:
+            raise TokenError(f"token provider {self._name} failed: {_reason(error)}") from None
+        # The value is not quoted in errors, because it can contain a token.
+        if not isinstance(returned, tuple) or [str, float] != [
+            float if type(part) is int else type(part) for part in returned
+        ]:
+            raise TokenError(
+                f"token provider {self._name} returned a value of type {type(returned).__name__}; expected a tuple of "
+                "the token (str) and its expiry in epoch seconds (float)"
+            )
+        token, expires = returned
+        left = expires - time.time()
+        if not token or not left > 0:
+            raise TokenError(f"token provider {self._name} returned a token that is empty or has expired")
+        if left > _LONGEST_LIFE:
+            raise TokenError(
+                f"token provider {self._name} returned an expiry more than a year ahead; expected epoch seconds"
+            )
+        return token, float(expires)
+
+
+@cache
+def shared_tokens(name: str, options: frozenset[tuple[str, str]]) -> Tokens:
+    """Return the tokens of a provider. All clients in the process share them."""
+    return Tokens(name, dict(options))
+
+
+def require_token(connection: Mapping[str, Any]) -> None:
+    """Make sure that a client that logs in with tokens can be created. Without a token, its constructor would block for
+    ten seconds and drop the reason.
+
+    Args:
+        connection: librdkafka settings.
+
+    Raises:
+        TokenError: the provider returns no token.
+    """
+    if (tokens := connection.get("oauth_cb")) is not None:
+        tokens()
+
+
+def _built(name: str, options: Mapping[str, str]) -> Callable[[], object]:
+    entry, hint = _found(name)
+    try:
+        provide = entry.load()(**options)
+    except (Exception, SystemExit) as error:
+        raise ConfigError(
+            f"kafka.oauth_provider: token provider {name} cannot be used with oauth_provider_options "
+            f"({', '.join(options) or 'none'}): {_reason(error)}{hint if isinstance(error, ImportError) else ''}"
+        ) from None
+    if not callable(provide):
+        raise ConfigError(
+            f"kafka.oauth_provider: token provider {name} returned {type(provide).__name__} instead of a function"
+        )
+    found: Callable[[], object] = provide
+    return found
+
+
+def _found(name: str) -> tuple[EntryPoint, str]:
+    """Return the entry point with this name, and what to do if it cannot be imported."""
+    if name in BUILT_IN:
+        location, extra = BUILT_IN[name]
+        return EntryPoint(name, location, GROUP), f". Install its library: pip install 'cdc-translator[{extra}]'"
+    found = find(GROUP, BUILT_IN)
+    offers = [(plugin, entry) for plugin, entry in found.items() if plugin.name == name]
+    if not offers:
+        installed = [*BUILT_IN, *(plugin.name for plugin in found)]
+        raise ConfigError(f"kafka.oauth_provider: {unknown('token provider', name, installed)}")
+    if len(offers) > 1:
+        both = " and ".join(f"{plugin.distribution} {plugin.version}" for plugin, _ in offers)
+        raise ConfigError(
+            f"kafka.oauth_provider: token provider {name} is offered by several distributions: {both}. Uninstall all "
+            "but one"
+        )
+    return offers[0][1], ""
+
+
+def _reason(error: BaseException) -> str:
+    return f"{type(error).__name__}: {quote(error, REASON_CHARS)[1:-1]}"
