@@ -20,7 +20,9 @@ from cdc_core.installed_plugins import REASON_CHARS, find
 GROUP = "cdc.tokens"
 """The group of entry points in which distributions offer token providers."""
 
-BUILT_IN: Mapping[str, tuple[str, str]] = {}
+BUILT_IN: Mapping[str, tuple[str, str]] = {
+    "msk-iam": ("cdc_core.token_providers.msk_iam:MskIam", "msk"),
+}
 """The providers in this distribution: name, location, and the extra with the cloud's library. A plug-in with such a
 name is never used.
 """
