@@ -82,12 +82,12 @@ class Bench:
         found: list[dict[str, Any]] = settings["sources"]
         return found
 
-    def command(self, program: str, *arguments: str) -> str:
+    def command(self, program: str, *arguments: str, code: int = 0) -> str:
         """Run a command of a program with its configuration, as on its page, and return its output."""
         module, name = {"translator": ("translator", "translator"), "sink": ("spark_sink", "sink")}[program]
         line = [sys.executable, "-m", module, *arguments, "-c", str(self.stack.directory / f"{name}.yaml")]
         done = subprocess.run(line, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
+        if done.returncode != code:
             raise AssertionError(f"{' '.join(arguments)}: exit code {done.returncode}: {done.stderr}")
         return done.stdout
 
@@ -104,6 +104,10 @@ class Bench:
         """Return the data files of a table's newest version, or none if the table does not exist."""
         folder = str(self.stack.warehouse / Path(*table.split(".")))
         return DeltaTable(folder).file_uris() if DeltaTable.is_deltatable(folder) else []
+
+    def delete_rows(self, table: str) -> None:
+        """Delete all rows of a table, as another program might do."""
+        DeltaTable(str(self.stack.warehouse / Path(*table.split(".")))).delete()
 
     def put_aside(self, table: str) -> None:
         """Move a data file away, as somebody who cleans up a store manually might do."""

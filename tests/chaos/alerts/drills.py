@@ -14,7 +14,7 @@ from tests.chaos.alerts.bench import ERP, ERP_METADATA, PATIENCE, SHOP, Bench, u
 from tests.translator.commands.test_learn import metadata
 from tests.translator.operations._replay import CLEAR, update
 
-KEYLESS, CHANGELOG = "shop_shop.keyless", "shop_shop.log"
+KEYLESS, CHANGELOG, COMPARED = "shop_shop.keyless", "shop_shop.log", "shop_shop.compared"
 
 NOT_REGISTERED = '"event": "table registration failed, will retry"'
 
@@ -190,6 +190,18 @@ def _view(bench: Bench) -> None:
     assert "price__v2" in bench.command("sink", "view", "shop_shop.priced")
 
 
+def _delete_rows(bench: Bench) -> None:
+    bench.send(SHOP, *bench.rows(3, table="compared"))
+    wait_until("it is applied", PATIENCE, lambda: bench.stack.rows(COMPARED), bench.stack)
+    bench.delete_rows(COMPARED)
+    assert "missing: 3" in bench.command("sink", "verify", COMPARED, code=3)
+
+
+def _rebuild(bench: Bench) -> None:
+    bench.command("sink", "rebuild", COMPARED, "--wait", str(PATIENCE))
+    bench.command("sink", "verify", COMPARED)
+
+
 def _spark_hangs(bench: Bench) -> None:
     bench.send(SHOP, *bench.rows(30_000))
     wait_until("events wait", PATIENCE, lambda: bench.prometheus.value("cdc_sink_lag_records") > 0, bench.stack)
@@ -323,6 +335,13 @@ DRILLS = (
     Drill("SinkRowsUnaccounted", "a foreign key cascades", _cascade, "ends by itself", _nothing),
     Drill(
         "SinkColumnsBeside", "decimal(9,2) becomes decimal(20,8)", _widen, "`spark-sink view`; ends by itself", _view
+    ),
+    Drill(
+        "SinkTableDiffers",
+        "another program deletes rows",
+        _delete_rows,
+        "`spark-sink rebuild`, `spark-sink verify`",
+        _rebuild,
     ),
     Drill(
         "SinkStalled",
