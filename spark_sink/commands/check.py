@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from cdc_core import deprecations
+from cdc_core.kafka_settings import tokens_of
 from spark_sink.commands.configuration import config_option, configured
 from spark_sink.errors import FatalError
 from spark_sink.schema.reader_rules import Reader
@@ -24,6 +25,7 @@ def check(config: Path, readers: str | None, connect: bool) -> None:
     """
     loaded = configured(config)
     loaded.kafka.spark_options()  # also reads the files to which the configuration refers
+    tokens_of(loaded.kafka)
     click.echo(f"ok     settings: {config}")
     for warning in deprecations.deprecated_settings(loaded, deprecations.SPARK_SINK):
         click.echo(f"note   settings: {warning}")

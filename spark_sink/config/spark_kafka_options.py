@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
     load_pem_private_key,
 )
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from cdc_core import kafka_settings
 from cdc_core.kafka_settings import named_by
@@ -27,6 +27,8 @@ _LOGIN_MODULES = {
     "OAUTHBEARER": f"{_MODULES}.oauthbearer.OAuthBearerLoginModule",
 }
 _TOKEN_HANDLER = f"{_MODULES}.oauthbearer.OAuthBearerLoginCallbackHandler"
+# Each of these classes can get tokens for Java: the first for OAUTHBEARER, the second for a mechanism of the cloud.
+_JAVA_HANDLERS = ("kafka.sasl.login.callback.handler.class", "kafka.sasl.client.callback.handler.class")
 
 _JAVA: Mapping[str, str] = {
     "bootstrap_servers": "bootstrap.servers",
@@ -54,6 +56,15 @@ class SparkKafka(kafka_settings.Kafka):
         description="Additional options for Spark's Kafka source, such as `kafka.request.timeout.ms`.",
     )
 
+    @model_validator(mode="after")
+    def _java_has_tokens(self) -> SparkKafka:
+        if self.oauth_provider is not None and not any(name in self.options for name in _JAVA_HANDLERS):
+            raise ValueError(
+                f"oauth_provider returns tokens only for reading schemas. Spark's client is a Java program: set "
+                f"{_JAVA_HANDLERS[0]} in options (docs/operate/token-providers.md)"
+            )
+        return self
+
     def spark_options(self) -> dict[str, str]:
         """Return the options for Spark's Kafka source, which contain secrets.
 
@@ -74,7 +85,7 @@ class SparkKafka(kafka_settings.Kafka):
             login = named_by(_JAAS, self)
             if self.oauth_ca_file is not None:
                 login["ssl.truststore.type"] = "PEM"
-            if self.sasl_mechanism == "OAUTHBEARER":
+            if self.oauth_token_url is not None:
                 options["sasl.login.callback.handler.class"] = _TOKEN_HANDLER
             module = f"{_LOGIN_MODULES[self.sasl_mechanism]} required"
             given = " ".join(f"{name}={_quoted(value)}" for name, value in login.items())

@@ -6,12 +6,15 @@ import re
 import time
 import zlib
 from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import Any
 
 import msgspec
 import structlog
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, TopicPartition
 
 from cdc_core.envelope import TableSchema
+from cdc_core.kafka_tokens import TokenError, require_token
 from cdc_core.table_id import TableId
 from spark_sink.errors import ConfigError, FatalError
 
@@ -92,7 +95,7 @@ class SchemaCatalog:
 class SchemaReader:
     """Reads the schemas topic, which has only one partition, so that schemas are in order."""
 
-    def __init__(self, client_options: Mapping[str, str], topic: str) -> None:
+    def __init__(self, client_options: Mapping[str, Any], topic: str) -> None:
         self.catalog = SchemaCatalog()
         self._topic = topic
         self._next = OFFSET_BEGINNING
@@ -109,8 +112,14 @@ class SchemaReader:
             "log_level": 0,
         }
         self._complaint = ""
+        self._options = {**client_options, **fixed, "error_cb": self._complain}
+
+    @cached_property
+    def _consumer(self) -> Consumer:
+        """The client, which is created when it is first needed."""
+        require_token(self._options)
         try:
-            self._consumer = Consumer({**client_options, **fixed, "error_cb": self._complain})
+            return Consumer(self._options)
         except KafkaException as error:
             raise ConfigError(f"kafka: {error.args[0].str()}") from None
 
@@ -126,19 +135,22 @@ class SchemaReader:
         while True:
             try:
                 self._consumer.list_topics(self._topic, timeout=_ATTEMPT_SECONDS)
+            except TokenError as error:
+                reason = str(error)
+                time.sleep(_PAUSE_SECONDS)
             except KafkaException as error:
                 self._consumer.poll(0)  # the error callback runs in this call
                 reason = self._complaint or error.args[0].str()
                 if _REFUSED.search(reason):
                     raise ConfigError(f"kafka: {reason}; check kafka.sasl_*, oauth_* and ssl_*") from None
-                if time.monotonic() > deadline:
-                    waited = max(patience, _ATTEMPT_SECONDS)
-                    raise FatalError(f"no broker responded within {waited:g} s: {reason}") from None
-                if reason != said:
-                    log.warning("waiting for a broker", reason=reason)
-                    said = reason
             else:
                 return
+            if time.monotonic() > deadline:
+                waited = max(patience, _ATTEMPT_SECONDS)
+                raise FatalError(f"no broker responded within {waited:g} s: {reason}")
+            if reason != said:
+                log.warning("waiting for a broker", reason=reason)
+                said = reason
 
     def _complain(self, error: KafkaError) -> None:
         """Store the reason why no broker can be reached. A rejection takes precedence over other reasons."""
@@ -203,7 +215,8 @@ class SchemaReader:
         return {place.partition: place.offset for place in found}
 
     def close(self) -> None:
-        self._consumer.close()
+        if "_consumer" in vars(self):
+            self._consumer.close()
 
     def _exists(self) -> bool:
         found = self._consumer.list_topics(self._topic, timeout=PATIENCE_SECONDS).topics[self._topic]

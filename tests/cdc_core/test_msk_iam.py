@@ -42,10 +42,9 @@ def expected_signature(query: dict[str, str], host: str, region: str) -> str:
     date = query["X-Amz-Date"]
     scope = f"{date[:8]}/{region}/kafka-cluster/aws4_request"
     pairs = sorted((quote(name, safe="-_.~"), quote(value, safe="-_.~")) for name, value in query.items())
-    canonical = "\n".join(
-        ("GET", "/", "&".join(f"{name}={value}" for name, value in pairs), f"host:{host}\n", "host")
-        + (hashlib.sha256(b"").hexdigest(),)
-    )
+    arguments = "&".join(f"{name}={value}" for name, value in pairs)
+    body = hashlib.sha256(b"").hexdigest()
+    canonical = "\n".join(("GET", "/", arguments, f"host:{host}\n", "host", body))
     text = "\n".join(("AWS4-HMAC-SHA256", date, scope, hashlib.sha256(canonical.encode()).hexdigest()))
     key = f"AWS4{SECRET}".encode()
     for part in (date[:8], region, "kafka-cluster", "aws4_request"):

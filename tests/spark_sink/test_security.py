@@ -29,8 +29,10 @@ from spark_sink.config.spark_kafka_options import SparkKafka
 from spark_sink.errors import ConfigError, FatalError
 from spark_sink.schema import catalog
 from spark_sink.schema.catalog import SchemaReader
+from tests import token_providers
 
 TOPIC = "secured"
+OAUTH = "org.apache.kafka.common.security.oauthbearer"
 
 LOGIN = {"sasl_mechanism": "SCRAM-SHA-512", "sasl_username": "u", "sasl_password": "correct horse"}
 TOKENS = {
@@ -66,6 +68,10 @@ TOKENS = {
         ),
         ({"security_protocol": "SSL", "ssl_key_password": "correct horse"}, "ssl_key_password requires ssl_key_file"),
         ({"security_protocol": "SASL_PLAINTEXT", **LOGIN, "ssl_ca_file": "c"}, "ssl_ca_file set, but"),
+        (
+            {"security_protocol": "SASL_SSL", "sasl_mechanism": "OAUTHBEARER", "oauth_provider": "msk-iam"},
+            "set kafka.sasl.login.callback.handler.class in options",
+        ),
     ],
 )
 def test_contradiction(kafka: dict[str, str], reason: str) -> None:
@@ -151,7 +157,11 @@ def test_keys_that_cannot_be_used(tmp_path: Path, password: str | None) -> None:
 
 @pytest.fixture(scope="module")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]:
-    with SecuredBroker(tmp_path_factory.mktemp("secured")) as running:
+    site = tmp_path_factory.mktemp("site")
+    token_providers.install(site, "issued", token_providers.ISSUED)
+    with SecuredBroker(tmp_path_factory.mktemp("secured")) as running, pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(site))
+        patch.setenv("ISSUED_LOGIN", f"{USER}:{PASSWORD}")
         admin = AdminClient({"bootstrap.servers": running.bootstrap})
         admin.create_topics([NewTopic(TOPIC, 1, 1)])[TOPIC].result(20)
         producer = Producer({"bootstrap.servers": running.bootstrap})
@@ -180,6 +190,19 @@ def sections(secured: SecuredBroker) -> dict[str, dict[str, Any]]:
             "ssl_key_file": str(key),
             "ssl_key_password": "k",
         },
+        # Spark's client has its own handler, which requests tokens from the endpoint.
+        "provider": {
+            **login,
+            "sasl_mechanism": "OAUTHBEARER",
+            "oauth_provider": "issued",
+            "oauth_provider_options": {"url": secured.identity.url, "ca": ca},
+            "options": {
+                "kafka.sasl.login.callback.handler.class": f"{OAUTH}.OAuthBearerLoginCallbackHandler",
+                "kafka.sasl.oauthbearer.token.endpoint.url": secured.identity.url,
+                "kafka.sasl.jaas.config": f'{OAUTH}.OAuthBearerLoginModule required clientId="{USER}" '
+                f'clientSecret="{PASSWORD}" ssl.truststore.type="PEM" ssl.truststore.location="{ca}";',
+            },
+        },
         # It can read the topic, but can use no group.
         "guest": {**login, **LOGIN, "sasl_username": GUEST, "sasl_password": PASSWORD},
     }
@@ -206,11 +229,13 @@ def test_real_reads(spark: SparkSession, secured: SecuredBroker) -> None:
 def test_refused(secured: SecuredBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A wrong password is reported as a configuration error before Spark starts. An unreachable broker is not."""
     other = Authority(tmp_path, "other").file
-    scram = sections(secured)["scram"]
+    scram, provider = sections(secured)["scram"], sections(secured)["provider"]
+    away = {**provider, "oauth_provider_options": {**provider["oauth_provider_options"], "away": str(other)}}
     cases = (
         ({**scram, "sasl_password": "battery staple"}, 600.0, ConfigError, "invalid credentials"),
         ({**scram, "ssl_ca_file": str(other)}, 600.0, ConfigError, "certificate verify failed"),
         ({**scram, "bootstrap_servers": "127.0.0.1:1"}, 1.0, FatalError, "no broker responded within 1 s: "),
+        (away, 1.0, FatalError, "no broker responded within 1 s: token provider issued failed: RuntimeError: the ide"),
     )
     monkeypatch.setattr(catalog, "_ATTEMPT_SECONDS", 0.5)
     for section, patience, kind, text in cases:
