@@ -1,7 +1,7 @@
 """Limit the number of records in the next batch: fewer records after an expensive batch, and more after a cheap batch.
 
 Each change to the limit restarts the query. Therefore, the limit changes by factors, and the two thresholds are far
-apart: half of a cost that is too high is never low, and twice a low cost is never too high. If costs are constant, the
+apart: half of an excessive cost is never low, and twice a low cost is never excessive. If costs are constant, the
 limit eventually stops changing.
 """
 
@@ -79,7 +79,7 @@ class Pace:
 
         Args:
             taken: the number of records in the batch. The batch's duration only counts if this number reached the
-                limit. The memory always counts, so that the limit shrinks before a larger batch arrives.
+                limit. Memory always counts, so that the limit shrinks before a larger batch arrives.
             megabytes: 0 if unknown.
         """
         if taken > _STALE * self.limit:  # planned before the limit changed

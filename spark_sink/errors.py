@@ -6,7 +6,7 @@ FatalError       continuing would lose or invent data: the batch is not acknowle
 Refused          one table cannot accept its events: it is parked with them, and other tables continue
 Reason           one event cannot be applied: it goes to quarantine, and its table continues
 
-An unexpected error that concerns one table also parks that table, as long as the storage responds
+An unexpected error that concerns one table also parks that table, provided that the storage responds
 (`tables/table_errors.py`).
 """
 

@@ -57,7 +57,7 @@ class _Order(enum.IntEnum):
 
 
 class _Orders:
-    """The current order, which can come from the query's thread, the main thread or a signal handler. STOP is final."""
+    """The current order, which may come from the query's thread, the main thread or a signal handler. STOP is final."""
 
     def __init__(self) -> None:
         # Reentrant, because a signal handler can run in a thread that already holds the lock.
@@ -78,7 +78,7 @@ class _Orders:
             self._order = max(self._order, order)
 
     def restarted(self) -> None:
-        """Clear RESTART when the query starts, because starting carries it out."""
+        """Clear RESTART when the query starts, because that completes the order."""
         with self._lock:
             if self._order is _Order.RESTART:
                 self._order = _Order.CONTINUE
@@ -89,7 +89,7 @@ class _Run:
     """One start of the query.
 
     Args:
-        cores: the number of cores that all executors together had when Spark planned the query.
+        cores: the total number of executor cores when Spark planned the query.
         batches: the number of batches that began.
         ended_by: the exception that ended the last batch, if any.
     """

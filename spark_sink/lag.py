@@ -1,4 +1,4 @@
-"""Compute the size of a batch, and the tables' lag behind the topic after it."""
+"""Compute a batch's size, and the tables' lag behind the topic after the batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All of the sink's metrics, with their labels and help texts.
+"""All of the sink's metrics, with their labels and help.
 
 Events are counted when their batch is applied. If a batch is applied again after a failure, it is counted again.
 """

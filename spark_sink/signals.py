@@ -12,7 +12,7 @@ ASKED = (signal.SIGTERM, signal.SIGINT)
 
 
 def end_at_once() -> None:
-    """Exit with code 0 on a signal. Use this function while no batch runs and nothing needs to be cleaned up.
+    """Exit with code 0 on a signal. Use this function when no batch is running and nothing needs to be cleaned up.
 
     Call it again when Spark has started, because PySpark sets its own handler. This handler does not raise an
     exception, because an exception would leave a response from Java unread, and the next request would get that

@@ -69,7 +69,7 @@ LATENCY_BOUNDS = (0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0, 360
 
 
 class Latency(Struct, frozen=True):
-    """Event latency in seconds: the number of events in the bucket for each of LATENCY_BOUNDS, the number of all
+    """Event latency in seconds: the number of events in the bucket for each of LATENCY_BOUNDS, the total number of
     events, and the sum of their latencies.
 
     Events with a latency beyond the last bound, which is a day, are historical events that are read again. `live` is
@@ -87,7 +87,7 @@ class Latency(Struct, frozen=True):
         """Return the latency of events, from the times at which the source committed them to the time at which they
         became visible (all in microseconds).
 
-        The clocks of other machines can be ahead, so a negative latency counts as zero.
+        Other machines' clocks may be ahead, so a negative latency counts as zero.
         """
         known = committed.drop_null()
         if not len(known):

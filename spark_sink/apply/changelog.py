@@ -33,7 +33,7 @@ from spark_sink.tables.protocols import ChangelogTable
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """The rows that a batch adds to a changelog, and the events that it leaves out."""
+    """The rows that a batch adds to a changelog, and the events that it skips."""
 
     rows: pa.Table
     greatest: dict[str, str]

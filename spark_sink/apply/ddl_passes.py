@@ -95,7 +95,7 @@ class SeenRequests:
         """Record the requests in the reports, and return the tables that repeat one.
 
         Raises:
-            FatalError: a table requests its raw records again after it got them.
+            FatalError: a table requests raw records that it has already received.
         """
         found = set()
         for report in reports:

@@ -34,7 +34,7 @@ class Destination(NamedTuple):
     Args:
         table: None if the events have no table, or if their table is excluded.
         name: the lakehouse table's name, or the name under which the events are parked.
-        owner: the source table that owns the name; not the same as `table` if another source table has the name.
+        owner: the source table that owns the name; differs from `table` if another source table has the name.
     """
 
     table: TableId | None

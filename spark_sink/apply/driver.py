@@ -95,7 +95,7 @@ class Fulfilment(NamedTuple):
     """The reports after the driver has done the requested work.
 
     Args:
-        reports: all reports from the run; reports on changed tables have the new version.
+        reports: all reports from the run, with the new version for changed tables.
         again: routes whose tasks must run again.
         refused: tables that rejected the requested change, with the reason.
         spelled: tables that exist in a different spelling from the one to be created.
@@ -381,7 +381,7 @@ def _log_batch(batch: int, reports: Sequence[TableReport], lag: int | None, **se
 
 
 def _latency(latency: Latency) -> dict[str, int]:
-    """Return the latency for events from the last day. The age of older events says nothing about the sink."""
+    """Return the latency for events from the last day. Older events say nothing about the sink's latency."""
     told = {}
     if latency.live_count:
         mean, greatest = latency.live / latency.live_count, latency.greatest

@@ -56,7 +56,7 @@ class MirrorChanges:
     """The rows that a segment changes in a mirror, and the events that the mirror rejects.
 
     Args:
-        stale: the number of events without effect, by reason; `late` counts events that arrived after a later event.
+        stale: the number of events that had no effect, by reason; `late` counts events that arrived after a later one.
         scope_changes: the number of times a row moved to another scope.
         deleted: the number of deleted rows.
         undecided: see `Folded`.
@@ -368,7 +368,7 @@ def _filled(array: pa.Array, stored: Mapping[int, Any]) -> pa.Array:
 
 
 def _suspects(events: Sequence[Event], keys: Mapping[str, Key], folded: Folded, unfit: set[Key]) -> list[Event]:
-    """Return every event that can have caused an unfit row: events for the row, and for rows that moved to its key."""
+    """Return every event that may have caused an unfit row: events for the row, and for rows that moved to its key."""
     found = [folded.rows[key] for key in unfit]
     asides = [row.aside.row for row in found if row.aside is not None]
     rows = [*found, *(row.last for row in found if row.last is not None), *asides]

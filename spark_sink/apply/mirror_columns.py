@@ -53,7 +53,7 @@ class ColumnFold(NamedTuple):
 
 
 def fold_in_columns(events: EventColumns, table: MirrorTable, plan: Plan) -> ColumnFold:
-    """Fold the events for those rows that can be folded in columns.
+    """Fold the events for rows that can be folded in columns.
 
     Raises:
         NotInColumns: no row can be folded in columns.
@@ -119,7 +119,7 @@ def _other_rows(rows: RowNumbers, scopes: pa.DictionaryArray, stored: _Stored) -
 
 
 def _reused_keys(columns: pa.RecordBatch, rows: RowNumbers, stored: _Stored) -> pa.Int64Array:
-    """Return the rows that an insert overwrites. Later, the insert's transaction can still delete the older row."""
+    """Return the rows that an insert overwrites. The insert's transaction may still delete the older row later."""
     number = rows.of_events
     is_told = pc.or_(pc.is_valid(columns["tx"]), pc.is_valid(columns["committed"]))
     inserts = pc.and_(pc.equal(columns["op"], "c"), is_told)
@@ -199,7 +199,7 @@ class _Timeline:
         return pc.if_else(pc.greater_equal(reached, self.first), reached, None)
 
     def without_duplicates(self) -> _Timeline:
-        """Return the timeline with only those events that are newer than everything known about their row."""
+        """Return the timeline, limited to events that are newer than everything known about their row."""
         if not len(self):
             return self
         positions = self.events["pos"]

@@ -1,4 +1,4 @@
-"""Find the new tables that must not be created. These tables are parked, because their names come from messages."""
+"""Find the new tables that must not be created. Their names come from messages, so these tables are parked."""
 
 from __future__ import annotations
 

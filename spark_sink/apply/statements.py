@@ -1,5 +1,5 @@
-"""Statements that change existing rows. Each statement becomes a truncate, a refusal, or a patch for every existing
-row.
+"""Statements that change existing rows. Each statement is converted to a truncate, a refusal, or a patch for every
+existing row.
 
 A patch is an update at the statement's position. Therefore, positions decide which rows are older than the statement,
 and a replay changes nothing. A history gets a version for each current row, and no table format needs special
@@ -146,7 +146,7 @@ def _patches(
     """Return patches for the rows that are known to be older than the statement.
 
     Within a scope, positions decide. If another scope wrote a row, the commit time decides, because a statement and its
-    table's rows can arrive in different partitions. If that time is unknown, the row is marked and keeps its values.
+    table's rows may arrive in different partitions. If that time is unknown, the row is marked and keeps its values.
 
     Args:
         at: the time at which the statement ran.

@@ -46,7 +46,7 @@ class Commits:
     Args:
         rejects: handles the events that the table rejects.
         now: the time of writing (microseconds, UTC).
-        refused_by_spark: the reason why Spark could not make the table's next commit in this batch.
+        refused_by_spark: why Spark could not make the table's next commit in this batch.
         parks_errors: whether an unexpected error also parks the table, instead of being raised.
     """
 

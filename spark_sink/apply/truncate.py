@@ -24,7 +24,7 @@ def truncate(
 ) -> int:
     """Delete the rows that were written before the truncate, and return the number of commits.
 
-    First the floors are stored, and then the rows below the floors are deleted. After a crash between the two steps,
+    The floors are stored first, then the rows below them are deleted. After a crash between the two steps,
     the repeated batch finds the floors and deletes the remaining rows. A repeated truncate deletes nothing, because its
     own floor covers it.
 

@@ -170,7 +170,7 @@ class Task:
             return Applied(rejects.refuse(0, damaged, incoming.events, incoming.rejected), place.name, counters)
 
     def _apply(self, place: Destination, records: pa.Table, counters: TableCounters) -> Applied:
-        """Bring the table up to date, or report why this is not possible."""
+        """Bring the table up to date, or report why that is impossible."""
         table_id, incoming, name = place.table, place.incoming, place.name
         if table_id is not None and place.owner is not None and not is_same(place.owner, table_id):
             name = str(table_id)  # the other source table may also be parked under this name
@@ -323,8 +323,8 @@ class Task:
 
 @contextmanager
 def _gc_paused() -> Iterator[None]:
-    """Pause the garbage collector. Repeated scans took 30 % of the time and freed nothing, because events are not part
-    of reference cycles.
+    """Pause the garbage collector. Repeated scans took 30 % of the time and freed nothing, because events do not form
+    reference cycles.
     """
     gc.disable()
     try:

@@ -54,14 +54,14 @@ def park(config: Path, table: str, seconds: float | None) -> None:
 @click.option(
     "--as-of",
     metavar="BATCH|TIME",
-    help="With --into: only read events up to the end of this batch, or of the last batch that had ended at this time, "
-    "such as 2026-01-31T12:00:00+00:00.",
+    help="With --into: only read events up to the end of this batch (a number), or of the last batch that had ended by "
+    "this time (for example 2026-01-31T12:00:00+00:00).",
 )
 @click.option(
     "--without",
     metavar="RANGE",
     multiple=True,
-    help="Leave out events: PARTITION:OFFSET, PARTITION:FIRST-LAST, or batch:NUMBER. Can be repeated.",
+    help="Events to skip: PARTITION:OFFSET, PARTITION:FIRST-LAST, or batch:NUMBER. Can be repeated.",
 )
 @wait
 def rebuild(
@@ -121,7 +121,7 @@ def reload(config: Path, table: str, step: str, seconds: float | None) -> None:
     """Reload TABLE without showing the load to readers before it is complete.
 
     Between `begin` and `end`, the load and all changes wait, and readers see the old rows. `end` applies them, deletes
-    the rows that the load did not contain, and shows the result in one commit. `cancel` applies the waiting events as
+    the rows that were not in the load, and publishes the result in one commit. `cancel` applies the waiting events as
     if there had been no reload.
     """
     _ask(config, "reload", table, step, seconds)
@@ -135,7 +135,7 @@ def reload(config: Path, table: str, step: str, seconds: float | None) -> None:
 def erase(config: Path, table: str, key: TextIO, seconds: float | None) -> None:
     """Erase a row of TABLE, its earlier versions and its stored events.
 
-    KEY is a file with the row's key columns as a JSON object, or - for the standard input. The key itself is not
+    KEY is a file with the row's key columns as a JSON object, or - for standard input. The key itself is not
     stored. Delete the row at the source first: later changes to it are applied again.
     """
     from spark_sink.operations.erase import parse_key

@@ -16,7 +16,9 @@ from spark_sink.schema.reader_rules import Reader
 
 @click.command()
 @config_option
-@click.option("--readers", help="Also check which tables these readers cannot read, such as duckdb,trino@476.")
+@click.option(
+    "--readers", help="Readers to check, for example duckdb,trino@476: report the tables that they cannot read."
+)
 @click.option("--connect", is_flag=True, help="Also check the brokers, Java, the stores and the tables.")
 def check(config: Path, readers: str | None, connect: bool) -> None:
     """Check a configuration file and, with --connect, everything else that `run` needs.

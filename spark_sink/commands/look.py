@@ -96,8 +96,8 @@ def _counts(counts: dict[str, int]) -> str:
 def batches(config: Path, limit: int, as_json: bool) -> None:
     """List the newest batches, each with its end time, applied offsets and changed tables.
 
-    If tables changed between two batches (through a resume or a sweep), the line for that change has neither a batch
-    number nor offsets.
+    If tables changed between two batches (through a resume or a sweep), the line for that change has no batch number
+    and no offsets.
     """
     loaded = configured(config)
     from spark_sink.operations import status

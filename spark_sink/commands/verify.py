@@ -68,10 +68,10 @@ class VerifyReport(TypedDict):
     type=click.FloatRange(0),
     default=60.0,
     show_default=True,
-    help="With --against, seconds that a change takes to reach the canonical topic.",
+    help="With --against: the seconds a change takes to reach the canonical topic.",
 )
 @click.option("--forget", is_flag=True, help="Forget the results, which ends their alerts, and compare nothing.")
-@click.option("--keys", is_flag=True, help=f"Also print the keys of rows that differ, at most {_KEYS} of each kind.")
+@click.option("--keys", is_flag=True, help=f"Also print the keys of differing rows, at most {_KEYS} of each kind.")
 @json_option
 def verify(
     config: Path,
@@ -105,7 +105,7 @@ def verify(
     if against is None and skip:
         raise ConfigError("--skip requires --against")
     if against is not None and batch is not None:
-        raise ConfigError("--batch cannot be combined with --against, because the source has only its newest rows")
+        raise ConfigError("--batch cannot be combined with --against, because a source only has its current rows")
     from spark_sink.operations import status
 
     tables = opened(loaded)
@@ -158,7 +158,7 @@ def verify(
 
 
 def _recorded(against: str) -> str:
-    """Return a source's name in results. A file's path can contain a date, and would be another source every day."""
+    """Return a source's name in results. A file's path may contain a date, and would then be a new source every day."""
     return "file" if against.startswith("file:") else against
 
 
@@ -202,7 +202,7 @@ def _record(
     """Record the result. A user who can only read the warehouse gets a warning.
 
     Args:
-        through: the time up to which the table is verified if it is equal.
+        through: the time through which the table is verified if no row differs.
     """
     from deltalake.exceptions import DeltaError
 
@@ -238,7 +238,7 @@ def _told(found: Verified) -> str:
         "ranges with several differing rows": len(found.ranges),
         "different, but marked as incomplete": found.declared,
         "different, but inconclusive": found.inconclusive,
-        "not compared, because the topic has no change of them any more": found.unknown,
+        "not compared: the topic no longer has changes to them": found.unknown,
         "changes in quarantine": found.rejected,
         "unreadable records in quarantine": found.unreadable,
         "statements that changed rows without sending changes": found.statements,

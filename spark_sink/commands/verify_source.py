@@ -43,7 +43,7 @@ def verify_against(
     """Compare a mirror with a source.
 
     Args:
-        settle: the number of seconds that a change takes to reach the canonical topic.
+        settle: the number of seconds a change takes to reach the canonical topic.
     """
     shape = mirror(tables, table).shape
     source = _source(loaded, tables, against, shape.table)
@@ -84,7 +84,7 @@ def _database(loaded: Settings, name: str, source: TableId) -> ComparedSource:
 
 
 def catch_up(loaded: Settings, table: str, settle: float) -> bool:
-    """Wait until the changes that the source has now are in the topic and in a table. Return whether they are."""
+    """Wait until all changes made at the source so far are in the topic and in a table. Return whether they are."""
     time.sleep(settle)
     options, topic = librdkafka_options(loaded.kafka), loaded.input.topic
     with closing(SchemaReader(options, loaded.input.schemas)) as reader:

@@ -2,7 +2,7 @@
 commands read them with pyiceberg.
 
 Properties that have the same name in both clients are passed on, and all others are translated here. Property values
-are never shown, because they can contain tokens and passwords.
+may contain tokens and passwords, and are never shown.
 """
 
 from __future__ import annotations

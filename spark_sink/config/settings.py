@@ -110,8 +110,8 @@ class TablesSettings(_Section):
         default=10_000,
         ge=1,
         description=(
-            "Maximum number of tables. Because table names come from events, the number could otherwise grow "
-            "without limit. Further tables are parked."
+            "Maximum number of tables. Table names come from events, so the number could otherwise grow without "
+            "limit. Further tables are parked."
         ),
     )
     new: Literal["follow", "park"] = Field(
@@ -162,7 +162,7 @@ class TablesSettings(_Section):
     )
     deletes: Literal["hard", "soft"] = Field(
         default="hard",
-        description="Whether deleted rows leave their mirror (`hard`), or stay there with their values and with "
+        description="Whether deleted rows are removed from their mirror (`hard`), or stay there with their values and "
         "`_cdc_deleted_at` set (`soft`).",
     )
     changes: dict[ShapeChange, Policy] = Field(
@@ -196,7 +196,7 @@ class TablesSettings(_Section):
     )
     layout: dict[str, LayoutSettings] = Field(
         default_factory=dict,
-        description="Layout of the files of new tables, keyed by table name or pattern. `spark-sink relayout` applies "
+        description="File layout for new tables, keyed by table name or pattern. `spark-sink relayout` applies "
         "it to an existing table.",
     )
     iceberg_catalog: IcebergCatalog | None = Field(
@@ -272,11 +272,9 @@ class MaintenanceSettings(_Section):
     )
     every_seconds: float = Field(default=60, gt=0, description="Seconds between maintenance runs.")
     budget_seconds: float = Field(
-        default=5, gt=0, description="Seconds after which a maintenance run starts no further steps."
+        default=5, gt=0, description="Seconds after which a maintenance run starts no more steps."
     )
-    small_files: int = Field(
-        default=16, ge=2, description="Number of small files in a table that causes them to be merged."
-    )
+    small_files: int = Field(default=16, ge=2, description="Number of small files in a table at which they are merged.")
     # Delta keeps its log for 30 days.
     keep_days: int = Field(
         default=7,
@@ -285,7 +283,7 @@ class MaintenanceSettings(_Section):
         description="Number of days for which old table versions remain available for cuts, sweeps and readers.",
     )
     commands_days: int = Field(
-        default=30, ge=1, description="Number of days to keep finished commands and the results of verifications."
+        default=30, ge=1, description="Number of days to keep finished commands and verification results."
     )
 
     @property
@@ -316,7 +314,7 @@ class MetricsSettings(_Section):
     max_tables: int = Field(
         default=100,
         ge=0,
-        description="Number of tables that have their own label in metrics. All other tables share the label `other`.",
+        description="Number of tables with their own metric label. All other tables share the label `other`.",
     )
     otlp: Otlp | None = Field(
         default=None,

@@ -1,7 +1,7 @@
 """The object store for tables and checkpoint, configured once for two clients. deltalake reads environment variables,
 and Spark reads its S3A settings.
 
-Credentials are not settings, because Spark's web UI shows settings. Both clients read them from the environment, or use
+Spark's web UI shows settings, so credentials are not settings. Both clients read them from the environment, or use
 the machine's or pod's role.
 """
 

@@ -23,7 +23,8 @@ class TableRules:
             several scopes feed.
         tombstone_days: how long deleted rows are remembered.
         policies: the policy for each kind of schema change.
-        park_rejected: the number of invalid events in one batch above which their table is parked; None for no limit.
+        park_rejected: the maximum number of invalid events per batch, above which the table is parked; None for no
+            limit.
         statements: the rules for statements that change existing rows without row events.
         soft_deletes: whether deleted rows keep their values and are never removed.
         truncated_times: whether times are truncated to the microsecond. Otherwise, columns with finer times are text.
@@ -34,8 +35,8 @@ class TableRules:
         formats: the table formats, keyed by table name or pattern.
         buckets: the number of buckets for new Iceberg tables, keyed by table name or pattern.
         layouts: the layout for new tables, keyed by table name or pattern.
-        max_tables: the number of tables above which no further table is created.
-        parks_new: whether batches create no tables, so that only an operator's commands do.
+        max_tables: the maximum number of tables, above which no more are created.
+        parks_new: whether only an operator's commands create tables.
     """
 
     all_scopes: bool = False

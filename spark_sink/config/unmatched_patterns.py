@@ -13,7 +13,7 @@ from spark_sink.schema.table_spec import match_rule
 def unmatched_patterns(tables: TablesSettings, known: Collection[TableId]) -> list[str]:
     """Return each pattern that matches no known source table, such as `tables.modes: shop.ordrs`.
 
-    As long as no table is known, the result is empty, because a new pipeline's configuration comes before its tables.
+    Until a table is known, the result is empty: a new pipeline is configured before its tables exist.
     """
     return list(_unmatched(tables, known)) if known else []
 

@@ -245,8 +245,8 @@ class ControlTables:
             control_table.create()
 
     def held(self) -> dict[str, Cause]:
-        """Return the parked tables. Only this process parks tables, so it reads the stored list only if its copy may be
-        outdated.
+        """Return the parked tables. Only this process parks tables, so it rereads the stored list only if its copy may
+        be outdated.
         """
         if self._held is None:
             self._held = self.parked.held()

@@ -26,7 +26,7 @@ ARROW = pa.schema(
 
 
 class StepDone(NamedTuple):
-    """A finished step. The numbers count files, or if the step removed rows, they count rows."""
+    """A finished step. The numbers count files, or rows if the step removed rows."""
 
     table: str
     step: str
@@ -45,7 +45,7 @@ class MaintenanceTable(ControlTable):
         self.append([{**one._asdict(), "at": now} for one in done])
 
     def last(self, step: str) -> Mapping[str, float]:
-        """Return, for each table, the time at which a step was last done, in seconds since 1970."""
+        """Return, for each table, when a step was last done, in seconds since 1970."""
         rows = self.read(["table", "at"], step=step).group_by("table").aggregate([("at", "max")])
         return {row["table"]: row["at_max"].timestamp() for row in rows.to_pylist()}
 

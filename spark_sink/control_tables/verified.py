@@ -37,7 +37,7 @@ class Verification(NamedTuple):
         against: what the table was compared with.
         at: when the verification ended.
         batch: the batch after which the table was compared.
-        through: when that batch ended, if the table is verified through it; None if rows differ or were left out.
+        through: when that batch ended, if the table is verified through it; None if rows differ or were skipped.
         differing: the number of rows that differ; None if the comparison was inconclusive.
         left_out: the number of rows that could not be compared.
     """

@@ -88,10 +88,10 @@ def counting(count: int) -> pa.Int64Array:
 
 
 def text_column(texts: pa.StringArray, sql: str) -> pa.Array:
-    """Convert texts like `column`, but faster.
+    """Convert strings like `column`, but faster.
 
     Raises:
-        ValueError: a text does not fit exactly.
+        ValueError: a string does not fit exactly.
     """
     convert = _BY_TYPE_OF_TEXT.get(sql.split("(")[0])
     if convert is not None:
@@ -183,7 +183,7 @@ def _decimals_of_texts(texts: pa.StringArray, arrow: pa.Decimal128Type) -> pa.Ar
     """Convert digits to decimals.
 
     Raises:
-        pa.ArrowInvalid: some texts are not plain digits, or have too many digits.
+        pa.ArrowInvalid: some strings are not plain digits, or have too many digits.
     """
     whole, scale = arrow.precision - arrow.scale, arrow.scale
     # Arrow's cast does not detect every overflow, so it only receives texts whose digits certainly fit.

@@ -1,5 +1,5 @@
 """Event fields that few tables need. These fields are decoded from the raw record on demand, so that other tables do
-not pay for the decoding.
+not pay for decoding.
 """
 
 from __future__ import annotations

@@ -39,8 +39,8 @@ def _keyed(shape: TableShape, columns: tuple[str, ...]) -> TableShape | None:
 
 
 ErasedKeys = Mapping[RowKey, Mapping[int, int]]
-"""For each erased key of a table, the offset in every partition of the canonical topic from which on the row's events
-count again.
+"""For each erased key of a table, the offset in every partition of the canonical topic at which the row's events start
+to count again.
 """
 
 
@@ -52,13 +52,13 @@ def digest_of(key: Key) -> str:
 
 
 def digests_of(texts: Iterable[str], shape: TableShape) -> dict[str, str]:
-    """Return the digests of the keys in these texts. A text without a valid key has none."""
+    """Return the digests of the keys in these strings. A string without a valid key has none."""
     return {text: digest_of(key) for text, key in typed_key_texts(texts, shape)[0].items()}
 
 
 def key_texts(event: Mapping[str, Any], table: TableId, shape: TableShape) -> set[str]:
-    """Return every text that can be the key of a row that an event changes: the event's own keys, and the key columns
-    in its images, because a declaration can replace the event's key, and a changelog has events without a key.
+    """Return every string that might be the key of a row that an event changes: the event's own keys, and the key
+    columns in its images, because a declaration can replace the event's key, and a changelog has events without a key.
     """
     names = [name for name in shape.key_sent_as if name != SOURCE]
     images = [image_columns(event[name]) for name in ("before", "after")]
@@ -84,7 +84,7 @@ def without_erased(
 
 
 def _early(records: pa.Table, ends: Iterable[Mapping[int, int]]) -> Mapping[int, tuple[int, int]]:
-    """Return the partition and the offset of the records before any of these ends, by index. There are only some if
+    """Return the partition and offset of each record before any of these ends, by index. There are only some if
     records are read again.
     """
     last: dict[int, int] = {}

@@ -2,7 +2,7 @@
 call fails.
 
 Arrow accepts more than JSON, and does not distinguish an absent column from a null one. Therefore, Arrow only gets
-images that are flat, compact objects without escapes in their names. In these images, every quote inside a text is
+images that are flat, compact objects without escapes in their names. In these images, every quote inside a string is
 escaped, so `"name":` occurs only where the image contains the column.
 """
 

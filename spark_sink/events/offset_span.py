@@ -20,7 +20,7 @@ class OffsetSpan(Struct, frozen=True):
 
     @property
     def offsets(self) -> int:
-        """Return the number of offsets that the range covers, summed over all partitions."""
+        """Return the total number of offsets that the range covers in all partitions."""
         return sum(self.end.values()) - sum(self.begin.values())
 
     @classmethod

@@ -1,6 +1,6 @@
 """Parked tables. A parked table does not change, and its events are stored in order until it is resumed.
 
-The events are stored in the table `_cdc.parked`, and a table is parked as long as it has rows in `_cdc.parked`. Nothing
+The events are stored in the table `_cdc.parked`, and a table is parked while it has rows there. Nothing
 else records that a table is parked, so no two records can disagree. One append parks a table together with its first
 events. When the table's last row is deleted, the table is no longer parked.
 

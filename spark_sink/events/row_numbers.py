@@ -58,7 +58,7 @@ def _numbered(keys: pa.Array, stored: pa.Array) -> tuple[pa.Int64Array, pa.Int64
 
 
 def number_rows(keys: pa.StringArray, keys_old: pa.StringArray, shape: TableShape) -> RowNumbers:
-    """Number the events' rows by the texts of their current and previous keys.
+    """Number the events' rows by their current and previous keys as text.
 
     Raises:
         NotInColumns: a key cannot be read in columns.
@@ -72,7 +72,7 @@ def number_rows(keys: pa.StringArray, keys_old: pa.StringArray, shape: TableShap
 
 
 def _rows_of(texts: pa.StringArray, shape: TableShape) -> tuple[pa.Int64Array, pa.RecordBatch]:
-    """Return each text's row number, and the keys by row number. Several texts can represent the same key."""
+    """Return each string's row number, and the keys by row number. Several strings may represent the same key."""
     types = {sent: shape.types[name] for sent, name in zip(shape.key_sent_as, shape.key, strict=True)}
     read = read_images(texts.cast(pa.binary()), types)
     columns = [read[name] for name in shape.key_sent_as]

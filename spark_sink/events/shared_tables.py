@@ -1,7 +1,7 @@
 """Lakehouse tables that several source tables share, as declared in `tables.shared` (docs/sink-design.md, R16).
 
 A key column with the source table's name separates the rows from different source tables. Scopes also contain that
-name, because a raw topic partition can have events for many tables, and truncating one table must not affect the
+name, because a raw topic partition may contain events for many tables, and truncating one table must not affect the
 others.
 """
 

@@ -68,7 +68,7 @@ class Event(Struct, frozen=True, gc=False):
 
     @property
     def leaves_gaps(self) -> bool:
-        """Return whether the event leaves a column unknown. The event can withhold a column, or a new row can lack a
+        """Return whether the event leaves a column unknown. The event may withhold a column, or a new row may lack a
         column from its schema.
 
         A full image contains every column, so the event's issues only affect the before image.
@@ -84,7 +84,7 @@ def gap(event: Event) -> Event:
 def withholding(event: Event, after: bytes) -> Event:
     """Return the event with an image that lacks some values, as if the source had not sent them.
 
-    An update then keeps the stored values in the columns that are left out, as in any column that an event withholds.
+    An update then keeps the stored values in the missing columns, as in any column that an event withholds.
     """
     return replace(event, after=after, full=False, withholds=True)
 

@@ -35,7 +35,7 @@ class Memory(Struct, frozen=True, omit_defaults=True):
 
     Args:
         reset: the position of the last reset, if patches follow it; otherwise "".
-        columns: for each column that was patched after the reset, the position of the patch.
+        columns: for each column patched after the reset, the position of the patch.
         seen: the greatest positions in other scopes.
         loaded: the position of the snapshot row that the row began with, if changes followed.
         gap: the greatest position of an event that left the row incomplete: a quarantined event, or a patch that
@@ -326,7 +326,7 @@ class Row:
         return Content(sent, columns)
 
     def keeps(self, name: str) -> bool:
-        """Return whether columns that are not written keep their stored values."""
+        """Return whether unwritten columns keep their stored values."""
         return self.whole or name in self.held
 
     def mark(self, columns: Mapping[str, str], aside: Aside | None = None) -> RowMark:

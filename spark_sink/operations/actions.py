@@ -124,7 +124,7 @@ class Actions:
         """Replay part of the parked events.
 
         Args:
-            accepts: whether to accept the table in its current state, even if the manifest has another state.
+            accepts: whether to accept the table in its current state, even if the manifest records a different state.
         """
         self._check_sources(target)
         # Someone else changed the table, and the operator accepts its current state.
@@ -190,7 +190,7 @@ class Actions:
         return self._copies(target, argument)
 
     def _leave_out(self, target: str, options: RebuildOptions) -> None:
-        """Remove the parked events that the rebuild leaves out, because a later `resume` must not apply them."""
+        """Remove the parked events that the rebuild skips, because a later `resume` must not apply them."""
         for one in options.without:
             self._control.parked.leave_out(target, one.partition, one.first, one.last)
         self._changed()
@@ -329,7 +329,7 @@ class Actions:
             self._changed()
 
     def _check_sources(self, target: str) -> None:
-        """Make sure that the configuration still allows the tables from which the parked events come."""
+        """Make sure that the configuration still allows the parked events' tables."""
         for source in self._control.held()[target].sources:
             if self._rules.excludes(source):
                 raise FatalError(

@@ -99,7 +99,7 @@ def questions(settings: Settings, check_java: Callable[[], None]) -> list[Questi
     """Return the checks for everything outside the configuration file.
 
     Args:
-        check_java: starts a JVM in the same way as Spark, and stops it.
+        check_java: starts a JVM just as Spark does, and stops it.
     """
     reading = "check kafka.* and the permissions of its user (docs/sink/running.md: Read on both topics)"
     topic, schemas = settings.input.topic, settings.input.schemas
@@ -131,8 +131,8 @@ def _catalog_question(settings: Settings) -> Question:
 
 
 def _catalog(settings: Settings) -> str:
-    """Request the namespaces from the catalog for Iceberg tables. Only the start of the sink tests whether the catalog
-    can create tables.
+    """Request the namespaces from the catalog for Iceberg tables. Whether the catalog can create tables is only tested
+    when the sink starts.
     """
     catalog = settings.iceberg_catalog
     FormatTables(settings.tables.warehouse, catalog=catalog).iceberg_catalog.reach()
@@ -172,7 +172,7 @@ def _patterns(settings: Settings) -> str:
 
 
 def _partitions(settings: Settings, topic: str) -> int:
-    """Return the number of partitions of a topic, and make sure that the user can read the topic."""
+    """Return a topic's partition count, and make sure that the user can read the topic."""
     admin = AdminClient({**librdkafka_options(settings.kafka), "log_level": 0})
     (future,) = admin.describe_topics(
         TopicCollection([topic]), include_authorized_operations=True, request_timeout=_SECONDS

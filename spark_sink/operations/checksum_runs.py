@@ -16,7 +16,7 @@ from spark_sink.schema.business_view import versions
 from spark_sink.schema.evolution import TableColumn, TableShape
 
 TABLE = "cdc_checksums"
-"""The table with the checksums, in the database or schema of the tables that they belong to."""
+"""The table with the checksums, in the same database or schema as the tables that they describe."""
 
 TOTAL = "all"
 """The key range of the row with the sum of all ranges. The job inserts this row last."""
@@ -50,7 +50,7 @@ class Checksum(NamedTuple):
 
 
 class ChecksumColumns(msgspec.Struct, frozen=True):
-    """The columns that the job computed the checksums of: names at the source, and types in the table."""
+    """The columns covered by the job's checksums: names at the source, and types in the table."""
 
     key: list[tuple[str, str]]
     values: list[tuple[str, str]]
@@ -90,7 +90,7 @@ class ChecksumRun(NamedTuple):
     Args:
         at: when the source computed the checksums.
         columns: None until the row with the total has arrived.
-        ranges: the checksum of each range of keys that has rows, by the first digits of the keys' hashes.
+        ranges: the checksum of each key range that has rows, by the first digits of the keys' hashes.
         places: the run's position in each scope in which one of its rows arrived.
     """
 

@@ -8,7 +8,7 @@ and before all later changes. So the table as of the checksums has two kinds of 
 - A row with later changes is the result of its earlier changes in the topic.
 
 Each checksum also has the sum of the rows' digests, each multiplied by a weight that depends on the key. If only one
-row of a range differs, the two sums show which one.
+row in a range differs, the two sums show which one.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ class RunComparison:
         return _RowsAtRun({**rows, **from_topic}, known_keys, {texts_of[key] for key in doubtful}, set(from_topic))
 
     def _is_unknown(self, row: KeptRow | None) -> bool:
-        """Return whether the topic does not show what a row was at the run."""
+        """Return whether the topic fails to show the row's state at the run."""
         if row is None:
             return not self._complete
         return row.incomplete or self._expected.is_disputed(row)
@@ -177,7 +177,7 @@ class RunComparison:
         return {texts: Digest(1, digest) for texts, digest in row_digests(self._columns, names, values)}
 
     def _sort_out(self, begin: str, difference: Checksum, rows: Digests, at_run: _RowsAtRun, result: Verified) -> None:
-        """Add the row that differs to the result, or the range if several do."""
+        """Add the differing row to the result, or its range if several rows differ."""
         marks = self._table.marks({at_run.keys[texts] for texts in rows})
         incomplete = sum(mark.incomplete for mark in marks.values())
         found = _only_row(begin, difference, rows, at_run.keys)
@@ -203,7 +203,7 @@ class _Found(NamedTuple):
 
 
 def _only_row(begin: str, difference: Checksum, rows: Digests, known: Iterable[KeyTexts]) -> _Found | None:
-    """Return the row that differs, if only one row can be the reason for a difference."""
+    """Return the differing row, if a single row can explain the difference."""
     count, total, weighted = difference
     if count not in _KINDS or not total or weighted % total:
         return None

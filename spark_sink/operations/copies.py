@@ -65,7 +65,7 @@ class Copies:
         return RequestAnswer(f"{read} events read from the topic{late}{unaccounted(statements)}")
 
     def _inherit(self, target: str, name: str) -> None:
-        """Record that the rows erased from the table are also erased from the copy, which can become a live table."""
+        """Record that the rows erased from the table are also erased from the copy, which may become a live table."""
         erased, topic = self._control.erased_keys(), self._control.batches.topic()
         for key, offsets in erased.get(name, {}).items():
             known = erased.get(target, {}).get(key, {})

@@ -43,7 +43,7 @@ _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 
 
 def _if_fits(condition: str, text: str) -> str:
-    """Return the SQL for a value's text. A value that the table's column cannot store must not become another value."""
+    """Return the SQL for a value's text. A value that the table's column cannot store must not change."""
     return f"CASE WHEN {condition} THEN {text} WHEN {{c}} IS NOT NULL THEN '{MISFIT}' END"
 
 
@@ -138,7 +138,7 @@ class DigestSql:
         return column.type.partition("(")[0] in (self.dialect.key if in_key else self.dialect.value)
 
     def keys(self, columns: ComparedColumns) -> str:
-        """Return the texts of the key columns."""
+        """Return the key columns as text."""
         return ", ".join(self._text(one, self.dialect.key) for one in columns.key)
 
     def value(self, column: TableColumn) -> str:

@@ -69,7 +69,7 @@ class DueStep(NamedTuple):
 
 
 class HandDone(NamedTuple):
-    """The steps that were done at an operator's request, and the number of tables that are left."""
+    """The steps that were done at an operator's request, and the number of remaining tables."""
 
     done: Sequence[StepDone]
     left: Sequence[str]

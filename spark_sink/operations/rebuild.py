@@ -164,7 +164,7 @@ def slices_done(table: MirrorTable | ChangelogTable | HistoryTable | None, task:
 
 
 class SliceDone(msgspec.Struct, frozen=True):
-    """The reports for a slice, the reason if the table rejected the slice, and the number of slices that are left."""
+    """The reports for a slice, the reason if the table rejected the slice, and the number of remaining slices."""
 
     reports: Sequence[TableReport]
     refused: str | None

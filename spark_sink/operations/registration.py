@@ -23,7 +23,7 @@ class Registration:
 
     Args:
         changed: returns the tables whose columns were changed since the last call. They are registered again, because
-            the catalog can have views of them.
+            the catalog may have views of them.
         clock: returns seconds since any fixed moment.
     """
 

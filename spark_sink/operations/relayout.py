@@ -121,7 +121,7 @@ def _result(future: Future[None]) -> str | FatalError:
         return "rewritten in the configured layout"
     if isinstance(error, Refused):
         return FatalError(f"the layout was not changed: {error}")
-    return FatalError(f"the layout may be changed in part; once the cause is fixed, run relayout again: {_why(error)}")
+    return FatalError(f"the layout may be partly changed; once the cause is fixed, run relayout again: {_why(error)}")
 
 
 def _why(error: BaseException) -> str:

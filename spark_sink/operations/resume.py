@@ -30,7 +30,7 @@ class Replay(Task):
     turn that any process has replayed is not replayed again.
 
     Args:
-        into: the table that the events change instead of their own one.
+        into: the table that the events change instead of their own.
     """
 
     parking: Parking | None = None
@@ -77,7 +77,7 @@ def resume(
     Args:
         task: the task that would apply the next batch.
         fulfil: does the work that the reports request.
-        into: the table that the events change; by default, their own one.
+        into: the table that the events change; by default, their own.
         after: the turn after which to begin.
     """
     turns = [one for one in parked.turns(target) if one[0] > after]

@@ -2,7 +2,7 @@
 
 A row's digest is a part of the MD5 of its key and its values as text. The digest of several rows is the number of rows
 and the sum of their digests, which does not depend on their order, and changes if a row is doubled. Rows are grouped
-into ranges by the first digits of their key's MD5, because a database and a table order texts differently.
+into ranges by the first digits of their key's MD5, because a database and a table sort strings differently.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Digest(NamedTuple):
 
 
 class ComparedColumns(NamedTuple):
-    """The columns of a table that are compared. The key identifies its rows."""
+    """The columns to compare. The key identifies its rows."""
 
     key: tuple[TableColumn, ...]
     values: tuple[TableColumn, ...]
@@ -90,7 +90,7 @@ def key_hash(key: KeyTexts) -> str:
 
 
 def key_text(column: TableColumn) -> Callable[[Any], str]:
-    """Return the function for the texts of a key column, which are shown to operators, and so are not hashed."""
+    """Return the function for a key column's text, which is shown to operators and so is not hashed."""
     return _KEY.get(_kind(column.type), str)
 
 

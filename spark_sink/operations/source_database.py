@@ -44,7 +44,7 @@ class DatabaseSource:
         return self._sql.can_compare(column, in_key=in_key)
 
     def ranges(self, columns: ComparedColumns, digits: int) -> dict[str, Digest]:
-        """Return the digest of each range of keys, in one statement."""
+        """Return the digest of each key range, in one statement."""
         rows = f"SELECT {self._sql.key_hash(columns)} AS k, {self._sql.row_digest(columns)} AS d FROM {self._table}"  # noqa: S608
         begin = f"LEFT(k, {digits})"
         try:
@@ -61,7 +61,7 @@ class DatabaseSource:
         return summed((tuple(key), int(digest)) for *key, digest in found)
 
     def _hint(self, columns: ComparedColumns) -> str:
-        """Return a hint that names the columns that the database cannot compute digests of, if others work."""
+        """Return a hint that names the columns whose digests the database cannot compute, if others work."""
         every, failing = (*columns.key, *columns.values), []
         for one in every:
             try:
@@ -111,13 +111,13 @@ class DatabaseSource:
 
 
 def _code(error: Exception) -> str:
-    """Describe an error without the database's message, which can contain values."""
+    """Describe an error without the database's message, which may contain values."""
     code = getattr(error, "pgcode", None) or (error.args[0] if error.args and isinstance(error.args[0], int) else None)
     return type(error).__name__ if code is None else f"{type(error).__name__}, code {code}"
 
 
 def _without(secrets: Iterable[str], error: Exception) -> str:
-    """Return the first line of an error's message without the arguments, which it can quote."""
+    """Return the first line of an error's message without the arguments that it may quote."""
     message = str(error).strip().partition("\n")[0]
     for secret in sorted(filter(None, secrets), key=len, reverse=True):
         message = message.replace(secret, "***")

@@ -35,7 +35,7 @@ class RowSource:
     """Rows that are read as a whole, each time they are compared.
 
     Args:
-        read: returns the rows, with the columns named as at the source. Texts are converted to the columns' types.
+        read: returns the rows, with the columns named as at the source. Strings are converted to the columns' types.
     """
 
     def __init__(self, read: Callable[[], pa.Table]) -> None:
@@ -86,8 +86,8 @@ def file_rows(path: Path) -> pa.Table:
 
 
 def table_rows(table: MirrorTable) -> pa.Table:
-    """Return the rows of a mirror, with the columns named as at the source. Columns with several versions are left out,
-    because a row has its value in only one of them.
+    """Return the rows of a mirror, with the columns named as at the source. Columns with several versions are skipped,
+    because each row's value is in only one of them.
     """
     counts, groups = table.live_keys(), versions(table.shape.columns)
     names = {group[0].name: sent_as for sent_as, group in groups.items() if len(group) == 1}
@@ -122,7 +122,7 @@ _BOOLEANS = {"t": "true", "f": "false"}
 
 
 def _typed(values: pa.Array, sql: str) -> list[Any]:
-    """Return the values of a column's type. Values that the column cannot store become UNFIT."""
+    """Return the values of a column's type. Values that the column cannot store are replaced by UNFIT."""
     try:
         found: list[Any] = _converted(values, sql).to_pylist()
         return found

@@ -54,7 +54,7 @@ class Verified(msgspec.Struct):
             moves them to quarantine.
         inconclusive: the number of rows that differ, but depend on the order in which the sink received the changes
             from different partitions. In a comparison with the source, the number of rows that changed meanwhile.
-        unknown: the number of rows in the table for which the topic has no change any more.
+        unknown: the number of rows in the table for which the topic no longer has a change.
         statements: the number of statements in the topic that changed rows without sending changes.
         unreadable: the number of records in the topic that are not changes. The sink moves them to quarantine.
     """
@@ -79,7 +79,7 @@ class Verified(msgspec.Struct):
 
     @property
     def left_out(self) -> int:
-        """The number of rows that the comparison says nothing about."""
+        """The number of rows for which the comparison is inconclusive."""
         return self.declared + self.inconclusive + self.unknown
 
 
@@ -305,7 +305,7 @@ def _differing(
 
 
 def typed_values(images: Sequence[Any], sql: str) -> list[Any]:
-    """Convert values in the format that images use to a column's type. A value that it cannot store becomes UNFIT."""
+    """Convert values in the format that images use to a column's type, or to UNFIT if it cannot store them."""
     try:
         found: list[Any] = column(images, sql).to_pylist()
     except ValueError:

@@ -1,5 +1,4 @@
-"""Compare a mirror with its source, by digests of rows: first of ranges of keys, then of the keys in the ranges that
-differ.
+"""Compare a mirror with its source, by digests of rows: first of key ranges, then of the keys in differing ranges.
 
 Changes are on their way while this happens. A row differs only if it differs twice, with the same digests on both
 sides and without a change in the table, and if between the two comparisons, the sink has applied the events that the
@@ -50,7 +49,7 @@ class ComparedSource(SourceColumns, Protocol):
     """The rows at a source. Each call reads the newest rows."""
 
     def ranges(self, columns: ComparedColumns, digits: int) -> dict[str, Digest]:
-        """Return the digest of each range of keys whose hashes begin with the same digits."""
+        """Return the digest of each key range, whose key hashes begin with the same digits."""
 
     def rows(self, columns: ComparedColumns, ranges: Collection[str]) -> Digests:
         """Return the digest of each key in these ranges."""
@@ -110,7 +109,7 @@ def _why_not(
 
 
 def range_digits(rows: int) -> int:
-    """Return the number of digits that identify a range of keys, for a table with this number of rows."""
+    """Return the number of digits that identify a key range, for a table with this many rows."""
     return min(_DIGITS, max(1, ceil(log(max(1, rows / _RANGE), 16))))
 
 
@@ -143,7 +142,7 @@ def table_digests(table: MirrorTable, columns: ComparedColumns) -> TableDigests:
 
 
 class SourceComparison:
-    """A comparison in two passes. The result has all keys as texts, because a source has no other types for them.
+    """A comparison in two passes. The result has all keys as text, the only type that a source provides for them.
 
     Args:
         open_table: opens the newest version of the table.
@@ -164,7 +163,7 @@ class SourceComparison:
         self._catch_up = catch_up
 
     def run(self) -> Verified:
-        """Compare all rows. Rows that differ are compared a second time, after the sink has caught up."""
+        """Compare all rows. Differing rows are compared a second time, after the sink has caught up."""
         ours = table_digests(self._open_table(), self._columns)
         result = Verified(compared=len(ours.rows))
         digits = range_digits(len(ours.rows))

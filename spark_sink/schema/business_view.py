@@ -66,7 +66,7 @@ def create_view(engine: ReaderEngine, view: str, shape: TableShape, path: str | 
         path: the path to the table's folder; None if no engine can read it.
 
     Raises:
-        ConfigError: such a view of the table is not possible, or the engine does not read folders.
+        ConfigError: such a view of the table is impossible, or the engine does not read folders.
     """
     if not has_rows(shape):
         allowed = ", ".join(_PRESENT)
@@ -105,8 +105,8 @@ def versions(columns: Sequence[TableColumn]) -> Mapping[str, Sequence[TableColum
 
 
 def _columns(columns: Sequence[TableColumn], dialect: _Dialect) -> Iterator[str]:
-    """Return the view's columns, named as at the source. If two names differ only in case, the later one is named as in
-    the table, because engines ignore case.
+    """Return the view's columns, named as at the source. Engines ignore case. If two names differ only in case, the
+    later one is named as in the table.
     """
     taken: set[str] = set()
     for sent_as, same in versions(columns).items():

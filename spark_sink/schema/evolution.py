@@ -44,7 +44,7 @@ class Policy(StrEnum):
 
 class ShapeChange(StrEnum):
     """The kind of a schema change. To the sink, a rename looks like a drop and an add, and a new table under an old
-    name can look like any kind of change.
+    name may look like any kind of change.
     """
 
     ADD = "add"  # a column that the table does not have

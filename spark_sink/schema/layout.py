@@ -130,7 +130,7 @@ class FileLayout:
     Args:
         cluster: the columns of Delta's liquid clustering.
         file_megabytes: the size of the largest files to which maintenance merges smaller ones.
-        changing: whether a change from or to this layout has begun and not ended.
+        changing: whether a change from or to this layout is unfinished.
     """
 
     partition: tuple[Partition, ...] = ()

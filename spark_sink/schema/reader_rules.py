@@ -136,8 +136,8 @@ class Reader(NamedTuple):
         return f"{self.name}@{self.version}" if self.version else self.name
 
     def obstacles(self, features: Collection[str]) -> Iterator[tuple[str, bool, str]]:
-        """Return the features that the reader cannot read or that are not known, in order. Each comes with whether it
-        is known that the reader cannot read it, and with the reason.
+        """Return the features that the reader cannot read or that are not known, in order. Each comes with a flag that
+        is true if the reader is known not to read it, and with the reason.
         """
         rules = {rule.feature.value: rule for rule in READERS[self.name]}
         for feature in sorted(features):

@@ -34,10 +34,10 @@ class TablePattern:
     """A table name pattern such as `{source}_{db}_{schema}.{table}`.
 
     A part that the source does not have is omitted, together with the text before it. A dot in the pattern separates
-    folders. Parts never add a folder. Every character of a part other than a letter, digit, `_` or `-` becomes `~` and
-    its hexadecimal code, and an empty part becomes `~~`. The name of a folder that has another meaning is changed to
-    begin with such a code. A folder name that is too long for a file system is cut, and ends in `~~` and a hash of the
-    whole name. Therefore, a name can never point outside the warehouse or imitate another name.
+    folders. Parts never add a folder. In each part, every character other than a letter, digit, `_` or `-` is replaced
+    by `~` and its hexadecimal code, and an empty part by `~~`. The name of a folder that has another meaning is changed
+    to begin with such a code. A folder name that is too long for a file system is cut, and ends in `~~` and a hash of
+    the whole name. Therefore, a name can never point outside the warehouse or imitate another name.
 
     Args:
         renamed: explicit names, keyed by a pattern for source tables. The first match counts.
@@ -81,10 +81,10 @@ class TablePattern:
         return ".".join((_folder(first, _IN_TABLES | {RESERVED}), *(_folder(one, _IN_TABLES) for one in others)))
 
     def route_sql(self) -> str:
-        """Return a Spark expression over the columns source, db, schema and table. Its value is equal for all tables
+        """Return a Spark expression over the columns source, db, schema and table. Its value is the same for all tables
         whose lakehouse names differ at most in case.
 
-        The value can also be equal for tables with different names, because parts are not escaped here. It only decides
+        Parts are not escaped here, so tables with different names may also share a value. It only decides
         which events are in the same task.
         """
         texts = (f"ifnull(concat('{literal}', {field}), '')" for literal, field in self.parts)
@@ -94,7 +94,7 @@ class TablePattern:
 
 
 def shadow_of(name: str) -> str:
-    """Return the name of the table that a reload fills for a table."""
+    """Return the name of the table that a reload of this table fills."""
     return _RELOADED + name
 
 

@@ -20,7 +20,7 @@ ID_FILE = "_sink_id"
 
 
 def checkpoint_id(spark: SparkSession, checkpoint: str) -> str:
-    """Return a checkpoint folder's id. The id is written on first use. As long as the folder has no batch, each start
+    """Return a checkpoint folder's id. The id is written on first use. Until the folder has a batch, each start
     replaces the id.
 
     Raises:
@@ -57,8 +57,8 @@ def checkpoint_id(spark: SparkSession, checkpoint: str) -> str:
 def check_id(spark: SparkSession, checkpoint: str, id: str) -> None:
     """Make sure that a checkpoint still has the id that marks its batches.
 
-    If two sinks begin with the same empty folder at the same time, either sink can replace the other's id. Either sink
-    can be the one that writes the first offsets, and that sink continues. This check runs before a commit.
+    If two sinks begin with the same empty folder at the same time, either sink can replace the other's id. Whichever
+    sink writes the first offsets continues. This check runs before a commit.
 
     Raises:
         Overtaken: the checkpoint has another id.

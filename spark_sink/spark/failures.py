@@ -1,6 +1,6 @@
 """Report failed Spark jobs to the operator in one line.
 
-Spark's error texts have stack traces, and often contain row values. So the line contains Spark's own text only for
+Spark's error messages have stack traces, and often contain row values. So the line contains Spark's own text only for
 errors of the infrastructure, such as a lost executor. For all other errors, it has the error class and the location.
 """
 
@@ -85,7 +85,7 @@ def concerns_one_table(error: Exception) -> bool:
 
 def concerns_statement(error: Exception) -> bool:
     """Return whether Spark's error for a statement that creates or changes one table is about that table. Such a
-    statement has few tasks or none, so that only a lost machine or JVM is about everything.
+    statement has few tasks or none, so only the loss of a machine or JVM concerns everything.
     """
     lost = _LOST_TASK.search(str(error))
     return not isinstance(error, Py4JNetworkError) and not (lost and _OF_MACHINES.search(lost["why"]))

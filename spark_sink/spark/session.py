@@ -91,7 +91,7 @@ def build(
     """Return a session. If spark-submit has started a session, return that session.
 
     Args:
-        store: settings that tell Spark where the object store for tables and checkpoint is (`config/storage.py`).
+        store: settings that Spark needs to find the object store for tables and checkpoint (`config/storage.py`).
         iceberg: whether some tables are Iceberg tables.
 
     Raises:
@@ -151,7 +151,7 @@ def follow_cores(session: SparkSession) -> int:
 
 
 def check_java(settings: Spark, store: Mapping[str, str], *, iceberg: bool = False) -> None:
-    """Start a JVM in the same way as a session, and stop it. `store` and `iceberg` are the same as for the session.
+    """Start a JVM just as a session does, and stop it. `store` and `iceberg` are the same as for the session.
 
     Raises:
         ConfigError: Java does not start, or does not have the jars.

@@ -27,9 +27,8 @@ class TableChanges(NamedTuple):
     """Rows to write in one commit, including deleted rows.
 
     `rows` has the table's columns and META_COLUMNS except UPDATED_AT, which is set to `at` in all rows (microseconds,
-    UTC; None: unchanged). For each column that some rows leave unchanged, `kept` has one flag per row, which is true if
-    the row writes the column. Every row writes all other columns. `inserts_only` means that none of the rows is stored
-    yet.
+    UTC; None: unchanged). For each column that some rows leave unchanged, `kept` has a per-row flag that is true if the
+    row writes the column. Every row writes all other columns. `inserts_only` means that none of the rows is stored yet.
     """
 
     rows: pa.Table

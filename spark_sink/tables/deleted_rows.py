@@ -95,7 +95,7 @@ def marker_app(shape: TableShape) -> str:
 
 
 def has_files(warehouse: str, name: str) -> bool:
-    """Return whether a table has, or had, deleted rows apart from it."""
+    """Return whether a table has, or had, deleted rows stored outside it."""
     folder = fs.PyFileSystem(DeltaStorageHandler(warehouse)).get_file_info(_folder(name))
     return bool(folder.type == fs.FileType.Directory)
 
@@ -138,7 +138,7 @@ class DeletedRows:
         """Return these columns of the deleted rows, each key once. Rows at or below the floors are left out.
 
         Args:
-            reach: the keys to find; None for all. The result can contain other rows.
+            reach: the keys to find; None for all. The result may contain other rows.
         """
         columns = tuple(dict.fromkeys((*self._shape.key, SCOPE, POS, *names)))
         bounds = {} if reach is None else bounds_of(reach, self._shape.types)
@@ -155,9 +155,7 @@ class DeletedRows:
         return rows if len(first) == rows.num_rows else rows.take(first.take(pc.sort_indices(first)))
 
     def forget(self, before: int) -> None:
-        """Leave the rows of earlier commits that were deleted before a time (microseconds, UTC) out of the next
-        generation.
-        """
+        """Omit rows that earlier commits deleted before a time (microseconds, UTC) from the next generation."""
         self._before = before
 
     def remember(self, rows: pa.Table, floors: Mapping[str, str]) -> tuple[Marker, ...]:
@@ -196,7 +194,7 @@ class DeletedRows:
         """Delete the files that no version from the last days refers to, and return the number of deleted files.
 
         Those versions need the generations since then and the one before. Files from commits that failed are not among
-        them. Nothing is deleted until the table has a generation from before that time: older files can belong to a
+        them. Nothing is deleted until the table has a generation from before that time: older files may belong to a
         table that a rebuild has replaced.
         """
         limit = int((time.time() - (days + _UNCOMMITTED_DAYS) * 86_400) * 1_000_000)
@@ -215,7 +213,7 @@ class DeletedRows:
         return len(unneeded)
 
     def erase(self, is_erased: Callable[[Key], bool]) -> int:
-        """Remove rows from all files, also from those that only earlier versions of the table refer to. Return the
+        """Remove rows from all files, including those that only earlier versions of the table refer to. Return the
         number of rows.
 
         The files keep their names, so no commit is needed. Replacing a file is atomic.
@@ -289,7 +287,7 @@ class DeletedRows:
         return [name for name in self._shape.key if self._shape.types[name] in BOUNDED]
 
     def _read(self, number: int, columns: Sequence[str], bounds: Bounds) -> pa.Table:
-        """Return a file's rows that can have keys within the bounds, and possibly others."""
+        """Return a file's rows that might have keys within the bounds, and possibly others."""
         file = self._file(number)
         names = file.schema_arrow.names
         groups = [group for group in range(file.num_row_groups) if _overlap(_statistics(file, group), bounds)]
@@ -348,7 +346,7 @@ def _statistics(file: pq.ParquetFile, group: int) -> Bounds:
 
 
 def _overlap(held: Bounds, wanted: Bounds) -> bool:
-    """Return whether a file with these bounds can contain the wanted keys."""
+    """Return whether a file with these bounds might contain the wanted keys."""
     for name, (least, greatest) in wanted.items():
         low, high = held.get(name, (least, greatest))
         # A column's type can have changed since the file was written.

@@ -54,7 +54,7 @@ class MirrorReader:
         raise NotImplementedError
 
     def _scan(self, names: Sequence[str], reach: Reach | None = None) -> Iterator[pa.RecordBatch]:
-        """Return columns like `_scan_files`. Those of the sink's columns that the table lacks are NULL."""
+        """Return columns like `_scan_files`. Sink columns that the table lacks are NULL."""
         lacking = {column.name: arrow_type(column.type) for column in self.shape.lacks}
         for batch in self._scan_files([name for name in names if name not in lacking], reach):
             columns = [
@@ -99,7 +99,7 @@ class MirrorReader:
             self.write(TableChanges(deleted, {}, inserts_only=True, at=time.time_ns() // 1000))
 
     def _remembered(self, rows: pa.Table) -> tuple[bool, tuple[Marker, ...]]:
-        """Remember those of the written rows that are deleted, if they are kept apart. Return whether there are any,
+        """If deleted rows are kept apart, remember those among the written rows. Return whether there are any,
         and the markers for the commit that removes them from the table.
         """
         are_apart = self.deleted_rows.are_apart or DELETED_AT in self._lacking
@@ -215,8 +215,8 @@ def _memory(state: object) -> Memory:
 
 
 def _told(name: str, column: pa.Array) -> pa.Array:
-    """Return the part of a column that the fold needs. Because datetime cannot represent every time, a delete time
-    becomes a flag, and a commit time is given in microseconds.
+    """Return the part of a column that the fold needs. datetime cannot represent every time, so a delete time is
+    reduced to a flag, and a commit time is given in microseconds.
     """
     if name == COMMIT_TS:
         return column.cast(pa.int64())

@@ -250,11 +250,11 @@ class TableCreation(TableAlterations, Protocol):
     """Creates and changes tables in one format."""
 
     def create(self, name: str, shape: TableShape) -> str:
-        """Create a table, unless it exists. Return the table's name, which can have a different spelling."""
+        """Create a table, unless it exists. Return the table's name, which may have a different spelling."""
 
     def replace(self, name: str, shape: TableShape) -> str:
-        """Replace the existing table with an empty one of this shape, in one commit. Readers can see the old table as
-        the previous version, as long as old versions are kept. A table with the same `shape.built` is left unchanged.
+        """Replace the existing table with an empty one of this shape, in one commit. While old versions are kept,
+        readers can see the old table as the previous version. A table with the same `shape.built` is left unchanged.
         """
 
 

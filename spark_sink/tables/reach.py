@@ -37,7 +37,7 @@ Values = dict[str, tuple[str | int, ...]]
 
 
 def reach_of(keys: Collection[Key], names: Collection[str]) -> Reach:
-    """Return the reach for some keys, whose columns have these names."""
+    """Return the reach for some keys with these column names."""
     values = {name: {key[i] for key in keys} for i, name in enumerate(names)}
     return {name: KeyRange(min(found), max(found), _few(found)) for name, found in values.items()}
 
@@ -48,12 +48,12 @@ def range_of(values: pa.Array) -> KeyRange:
 
 
 def bounds_of(reach: Reach, types: Mapping[str, str]) -> Bounds:
-    """Return the bounds of the reach in those key columns that are numbers or texts."""
+    """Return the bounds of the reach in key columns with numbers or strings."""
     return {name: (range.least, range.greatest) for name, range in reach.items() if types[name] in BOUNDED}
 
 
 def values_of(reach: Reach, types: Mapping[str, str]) -> Values:
-    """Return the values in those key columns that are numbers or texts and have few values."""
+    """Return the values in key columns with numbers or strings that have few distinct values."""
     found = {name: range.values for name, range in reach.items() if types[name] in BOUNDED}
     return {name: tuple(sorted(values)) for name, values in found.items() if values is not None}
 

@@ -1,6 +1,6 @@
 """Copy a table to a shadow, and later replace the table's rows with those of the shadow in one commit, through Spark.
 
-A shadow is a Delta table without a layout, whatever the format of its table. Its deleted rows are in files next to its
+A shadow is a Delta table without a layout, regardless of its table's format. Its deleted rows are in files next to its
 table.
 """
 

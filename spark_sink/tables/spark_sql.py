@@ -50,8 +50,8 @@ def merge_statement(table: str, staged: DataFrame, order: Merge) -> str:
 
 
 def add_columns(session: SparkSession, table: str, present: Sequence[str], added: Sequence[TableColumn]) -> None:
-    """Add columns before the sink's own columns. In a table from an earlier release, the sink's own columns can be in
-    the middle, and become the last columns. The table name must already be quoted.
+    """Add columns before the sink's own columns. In a table from an earlier release, the sink's own columns may be in
+    the middle; they are moved to the end. The table name must already be quoted.
     """
     columns = own_last([*present, *(column.name for column in added)])
     place = {columns[0]: "FIRST"} | {name: f"AFTER {_ticked(before)}" for before, name in pairwise(columns)}

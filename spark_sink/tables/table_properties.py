@@ -121,7 +121,7 @@ def owner_properties(table: TableId) -> dict[str, str]:
 
 
 def source_properties(columns: Sequence[TableColumn]) -> dict[str, str]:
-    """Return the properties with the source names of those columns whose names differ from the names at the source."""
+    """Return the properties with the source names of columns that have other names in the table."""
     return {SOURCE_PROPERTY + column.name: column.source for column in columns if column.source is not None}
 
 

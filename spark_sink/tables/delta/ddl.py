@@ -1,7 +1,7 @@
 """Create and extend Delta tables on the driver through deltalake, without a Spark job.
 
-The log is equal to the log that Spark would write (`tests/spark_sink/tables/test_ddl_contract.py`). Wherever the two
-logs would differ, Spark changes the table.
+The log is identical to the one that Spark would write (`tests/spark_sink/tables/test_ddl_contract.py`). Wherever the
+two logs would differ, Spark changes the table.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class DeltaDdl:
     """Creates and extends the Delta tables in a warehouse.
 
     Args:
-        by_spark: makes the changes that deltalake cannot make, or cannot make exactly.
+        by_spark: makes the changes that deltalake cannot make exactly, or at all.
         layouts: the layout for new tables, keyed by table name or pattern.
     """
 

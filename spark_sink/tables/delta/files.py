@@ -1,5 +1,5 @@
-"""Read the Delta table files that can contain some keys. If deltalake cannot provide a table as an Arrow dataset, read
-it through deltalake's query engine or file by file.
+"""Read the Delta table files that might contain some keys. If deltalake cannot provide a table as an Arrow dataset,
+read it through deltalake's query engine or file by file.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def by_file(table: DeltaTable, types: Types, bounds: Bounds) -> Iterator[pa.Reco
 
 
 def near(table: DeltaTable, shape: TableShape, reach: Reach) -> ds.Dataset:
-    """Return the files that can contain rows within `reach`, according to the files' statistics in the log, if these
-    statistics are reliable.
+    """Return the files that might contain rows within `reach`, according to their statistics in the log, if these are
+    reliable.
 
     Arrow must not filter inside the files, because a merge writes string views into them, and Arrow cannot compare the
     statistics of string views.
@@ -64,7 +64,7 @@ def near(table: DeltaTable, shape: TableShape, reach: Reach) -> ds.Dataset:
 
 
 def _may_hold(action: Mapping[str, object], bounds: Bounds) -> bool:
-    """Return whether a file can contain rows between the bounds, according to its statistics."""
+    """Return whether a file might contain rows between the bounds, according to its statistics."""
     for name, (low, high) in bounds.items():
         least, greatest = action.get(f"min.{name}"), action.get(f"max.{name}")
         if least is not None and greatest is not None and (greatest < low or least > high):  # type: ignore[operator]

@@ -36,7 +36,7 @@ class DeltaMaintenance:
     """Maintains the Delta tables in a warehouse.
 
     Vacuum needs no list of versions to keep, because it keeps every file that was part of the table at any time during
-    the days to keep. It only removes files that the log lists, because a table's folder can contain another table.
+    the days to keep. It only removes files that the log lists, because a table's folder may contain another table.
     """
 
     def __init__(self, warehouse: str) -> None:
@@ -107,6 +107,6 @@ def _checkpointed(table: DeltaTable) -> int:
 
 
 def _days(interval: str | None) -> float:
-    """Return the number of days in a text such as `interval 2 weeks`, or the default for any other format."""
+    """Return the number of days in a string such as `interval 2 weeks`, or the default for any other format."""
     found = _INTERVAL.fullmatch((interval or "").lower())
     return int(found[1]) * _UNITS[found[2]] if found else _REMEMBERED_DAYS

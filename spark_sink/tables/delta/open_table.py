@@ -72,7 +72,7 @@ class DeltaOpened:
 
 
 def create(path: str, schema: Schema | pa.Schema, properties: Mapping[str, str], parted_by: Sequence[str] = ()) -> None:
-    """Create a table, unless it exists. The commit must become version 0.
+    """Create a table, unless it exists. The commit must be version 0.
 
     If another commit came first, deltalake would retry and create a new table over the existing table, with a new id
     and without columns that were added in the meantime. If the folder already contains someone else's table, this is
@@ -99,7 +99,7 @@ def commit(*markers: Marker, metadata: Mapping[str, str] | None = None, retries:
 
     Args:
         metadata: is stored in the table's log.
-        retries: how often deltalake tries again after another commit that it considers compatible; None for its
+        retries: how many times deltalake retries after another commit that it considers compatible; None for its
             default.
     """
     custom = dict(metadata) if metadata is not None else None

@@ -76,6 +76,6 @@ def _check_features(stored: FileLayout, layout: FileLayout) -> None:
 
 
 def _disabled(stored: FileLayout, layout: FileLayout) -> dict[str, str]:
-    """Return the properties that disable the features that the table no longer has."""
+    """Return the properties that disable the features that the table no longer uses."""
     gone = tuple(name for name in stored.features if name not in layout.features)
     return dict.fromkeys(feature_properties(FileLayout(features=gone)), "false")

@@ -70,7 +70,7 @@ class DeltaRows(DeltaOpened):
 
     def _has_small_files(self) -> bool:
         """Return whether the table can be written as a whole, and has small files. In a change data feed, such a write
-        would look like a change of every row.
+        would look like a change to every row.
         """
         if self._table.metadata().configuration.get("delta.enableChangeDataFeed") == "true":
             return False

@@ -1,4 +1,4 @@
-"""Make those changes to Delta tables that deltalake cannot make, or cannot make exactly. Spark makes these changes on
+"""Make the changes to Delta tables that deltalake cannot make exactly, or at all. Spark makes these changes on
 the driver.
 """
 

@@ -25,9 +25,8 @@ class Upsert:
 
     Args:
         key: the columns that identify a row.
-        kept: for each column that some rows leave unchanged, one flag per row, which is true if the row writes the
-            column.
-        removes: one flag per row, which is true if the stored row is removed instead of replaced. None removes no row.
+        kept: for each column that some rows leave unchanged, a per-row flag that is true if the row writes the column.
+        removes: a per-row flag that is true if the stored row is removed instead of replaced. None removes no row.
     """
 
     rows: pa.Table
@@ -93,7 +92,7 @@ class Upsert:
 
     @cached_property
     def _removes(self) -> pa.BooleanArray:
-        """One flag per row, which is true if the row removes the stored row."""
+        """A per-row flag that is true if the row removes the stored row."""
         if self.removes is None:
             return pa.repeat(False, self.rows.num_rows)
         return self.removes.combine_chunks()

@@ -20,12 +20,12 @@ from spark_sink.schema.table_naming import RESERVED
 
 @dataclass(frozen=True)
 class CatalogTraits:
-    """A catalog's traits. The defaults are the traits that the sink wants, and that folders have.
+    """A catalog's traits. The defaults are the traits that the sink wants, which folders have.
 
     Args:
         format_version: the format version of the tables that the catalog creates.
         keeps_snapshots: whether previous versions can be read.
-        can_expire: whether the catalog allows old snapshots to expire.
+        can_expire: whether the catalog allows snapshot expiry.
     """
 
     format_version: int = 3

@@ -41,7 +41,7 @@ class IcebergErasure:
     def erase(self, name: str, shape: TableShape, key: RowKey, properties: Mapping[str, str]) -> int:
         table, loaded = quoted(self._catalog, name), self._load(name)
         if not self._traits.can_expire:
-            raise FatalError("its catalog does not allow snapshots to expire, so the row would stay in earlier ones")
+            raise FatalError("its catalog does not allow snapshot expiry, so the row would stay in earlier snapshots")
         if properties:
             self._set(name, properties)
         markers = json.dumps(markers_of(loaded.metadata))
@@ -68,7 +68,7 @@ class IcebergErasure:
             self._set(name, {**before, _BEFORE: None})
 
     def _manifest_size(self, name: str) -> dict[str, str]:
-        """Return the property with which Iceberg also rewrites a single manifest, because it becomes two."""
+        """Return the property that makes Iceberg rewrite even a single manifest, by splitting it in two."""
         table = self._load(name)
         snapshot = table.current_snapshot()
         sizes: dict[str, list[int]] = {}

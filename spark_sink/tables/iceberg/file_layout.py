@@ -50,8 +50,8 @@ def partition_of(name: str, shape: TableShape, layout: FileLayout, buckets: Mapp
 
 
 def partition_in(metadata: TableMetadata) -> dict[str, Partition | None]:
-    """Return a table's partitioning, keyed by the name of the partition field. A field whose transform layouts do not
-    support has the value None.
+    """Return a table's partitioning, keyed by the name of the partition field. A field with a transform that layouts do
+    not support has the value None.
     """
     found: dict[str, Partition | None] = {}
     for field in metadata.spec().fields:
@@ -65,7 +65,7 @@ def partition_in(metadata: TableMetadata) -> dict[str, Partition | None]:
 
 
 def check_format_version(stored: int, layout: FileLayout) -> None:
-    """Make sure that a table need not return to an older format version, which Iceberg does not support.
+    """Make sure that a table does not have to return to an older format version, which Iceberg does not support.
 
     Raises:
         Refused: the layout has an older format version than the table.
@@ -102,7 +102,7 @@ def partition_in_sql(part: Partition) -> str:
 
 
 def bucket_column(shape: TableShape) -> str | None:
-    """Return the column whose values are hashed into buckets: the first key column that is a number or a text. Return
+    """Return the column whose values are hashed into buckets: the first key column with numbers or strings. Return
     None for a changelog, and for a table without such a column. The source column is skipped, because it has the same
     value in many rows.
     """

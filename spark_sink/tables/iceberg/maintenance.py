@@ -82,9 +82,9 @@ class IcebergMaintenance:
         """Do nothing, because the table knows the files in all its snapshots."""
 
     def vacuum(self, name: str, days: float) -> int:
-        """Expire old snapshots, and delete equally old files that failed commits left behind. An active writer's files
-        are newer, and no kept snapshot contains the deleted files. If the catalog does not allow snapshots to expire,
-        delete nothing, because Iceberg would then not remove any file.
+        """Expire old snapshots, and delete files of the same age that failed commits left behind. An active writer's
+        files are newer, and no kept snapshot contains the deleted files. If the catalog does not allow snapshots to
+        expire, delete nothing, because Iceberg would then not remove any file.
         """
         with _maintaining(name):
             self._copy_markers(name)
@@ -129,7 +129,7 @@ class IcebergMaintenance:
         return removed
 
     def _may_hold_tables(self, folder: str) -> bool:
-        """Return whether a table's folder can contain other tables, whose names start with this table's name.
+        """Return whether a table's folder might contain other tables, whose names start with this table's name.
 
         The table does not know which files belong to other tables. The names of partition folders contain an equals
         sign.

@@ -69,7 +69,7 @@ def types_of(metadata: TableMetadata, snapshot: Snapshot | None = None) -> dict[
 
 
 def stored_type(sql: str) -> pa.DataType:
-    """Return the Arrow type for a column's Spark SQL type, which can be a type that no event can have."""
+    """Return the Arrow type for a column's Spark SQL type, even for a type that no event has."""
     return _LISTS.get(sql) or arrow_type(sql)
 
 
@@ -208,7 +208,7 @@ def buckets_of(metadata: TableMetadata) -> int:
 
 
 def within(bounds: Bounds) -> BooleanExpression:
-    """Return the condition that all columns are within their bounds."""
+    """Return a condition that requires all columns to be within their bounds."""
     found: BooleanExpression = AlwaysTrue()
     for name, (least, greatest) in bounds.items():
         column = Reference(name)

@@ -1,7 +1,7 @@
 """At startup, test how a catalog behaves, by creating a table and dropping it again.
 
-Some catalogs silently create a table with a different version from the one requested, show only the newest snapshot, or
-do not allow snapshots to expire.
+Some catalogs silently create a table with a different version than requested, show only the newest snapshot, or do not
+allow snapshot expiry.
 """
 
 from __future__ import annotations
@@ -62,10 +62,7 @@ def catalog_traits(spark: SparkSession, warehouse: str, access: CatalogAccess) -
         why = "it only shows the newest snapshot, so cuts, sweeps by time and reads of old versions find nothing"
         log.warning("iceberg catalog keeps no old versions", catalog=access.address, why=why)
     if not traits.can_expire:
-        why = (
-            "it does not allow snapshots to be expired; the catalog's operator must remove old snapshots and "
-            "their files"
-        )
+        why = "it does not allow snapshot expiry; the catalog's operator must remove old snapshots and their files"
         log.warning("old files of iceberg tables will not be removed", catalog=access.address, why=why)
     return traits
 

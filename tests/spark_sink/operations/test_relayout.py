@@ -245,7 +245,7 @@ def test_a_change_that_is_taken_back(
         failing.setattr(FormatRelayout, "rewrite", fails)
         session = _Session(lake)
         failed = session.finish(session.ask())
-    assert "the layout may be changed in part" in str(failed.error)
+    assert "the layout may be partly changed" in str(failed.error)
     assert {} == lake.control.held()
     _use(lake, {}, format)
     (difference,) = other_layouts([NAME], lake.tables)[NAME]
