@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence, Set
 from typing import Any
 
-from translator.kafka.offset_ranges import Partitions, Place, Range
+from translator.kafka.offset_ranges import Partitions, Place, Range, places_of
 from translator.operations.diff import EventRecord, event_of
 from translator.operations.offline_translator import OfflineTranslator
 from translator.operations.record_origin import of_event
@@ -19,6 +19,8 @@ _FIRST_STEP, _GROWTH = 1000, 4
 class DeadLetterSearch:
     """The dead letters of the present raw topics. Each partition of the dead-letter topic is read once.
 
+    Dead letters stay where they are when the topic gets more partitions, so all partitions are read.
+
     Args:
         places: the raw partitions.
     """
@@ -26,11 +28,10 @@ class DeadLetterSearch:
     def __init__(self, again: OfflineTranslator, partitions: Partitions, places: Sequence[Place]) -> None:
         self._codes: dict[Place, dict[int, set[str]]] = {place: defaultdict(set) for place in places}
         topic = again.settings.output.dead_letter_topic
-        parts = {place: again.partition_in(topic, *place) for place in places}
-        whole = {part: partitions.bounds(topic, part) for part in set(parts.values())}
-        compacted = again.topics.is_compacted(topic)
-        self._incomplete = {place for place, part in parts.items() if compacted or whole[part].first}
-        for range_ in whole.values():
+        self._is_compacted = again.topics.is_compacted(topic)
+        ranges = [partitions.bounds(*place) for place in places_of(topic, again.facts(topic), None)]
+        self._is_cut = any(range_.first for range_ in ranges)
+        for range_ in ranges:
             for record in partitions.read(range_):
                 self._keep(again, record)
 
@@ -51,9 +52,14 @@ class DeadLetterSearch:
         """Return the codes of the dead letters by raw offset."""
         return self._codes[place]
 
-    def is_complete(self, place: Place) -> bool:
-        """Return whether the topic still has all dead letters."""
-        return place not in self._incomplete
+    def is_complete(self, place: Place, offset: int) -> bool:
+        """Return whether the topic still has a raw record's dead letters, if there were any.
+
+        Dead letters are written in the order of their raw partition, so retention deletes those of earlier records
+        first.
+        """
+        first = next(iter(self._codes[place]), offset)
+        return not self._is_compacted and (not self._is_cut or first < offset)
 
 
 class EventSearch:
@@ -114,8 +120,13 @@ class EventSearch:
         return self._events.get(offset, {})
 
     def is_complete(self, offset: int) -> bool:
-        """Return whether all events of a raw record that exist have been found, and none has been deleted."""
-        return not self._is_compacted and (self._begin == 0 or self._is_past(offset))
+        """Return whether all events of a raw record that exist have been found, and none has been deleted.
+
+        Even the whole partition is no evidence for a record before the first event: if the topic got more partitions,
+        the events of earlier records are in another one. A dead letter has no events unless it was replayed.
+        """
+        is_whole = self._begin == 0 and offset in self._dead
+        return not self._is_compacted and (is_whole or self._is_past(offset))
 
     def _is_past(self, offset: int) -> bool:
         return self._oldest is not None and self._oldest < offset

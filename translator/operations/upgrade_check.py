@@ -128,7 +128,7 @@ def _compare(
     for offset, now in sample.items():
         report.records += 1
         before = Written(events.of(offset), codes.get(offset, set()))
-        if _may_be_gone(before, now, events.is_complete(offset), letters.is_complete(range_.place)):
+        if _may_be_gone(before, now, events.is_complete(offset), letters.is_complete(range_.place, offset)):
             report.not_found += 1
             continue
         found = differences(before, now)
@@ -153,9 +153,10 @@ def _sample(again: OfflineTranslator, partitions: Partitions, range_: Range) -> 
 
 def _may_be_gone(before: Written, now: Rewritten, has_all_events: bool, has_all_letters: bool) -> bool:
     """Return whether the running release may have written something that its topic no longer contains."""
-    if before.events.keys() < now.events.keys():
-        return not has_all_events
-    return not before.events and not before.letters and now.letter is not None and not has_all_letters
+    if before.events.keys() < now.events.keys() and not has_all_events:
+        return True
+    has_output = bool(now.events) or now.letter is not None
+    return has_output and not before.events and not before.letters and not has_all_letters
 
 
 def _group(

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from tests.translator.commands import _program
 from tests.translator.service._pipeline import CANAL_ROW
@@ -20,11 +20,13 @@ from translator.codecs.record import Record
 from translator.config import settings as settings_module
 from translator.errors import ErrorCode, RetryableError
 from translator.kafka.offset_ranges import Partitions, message_of
+from translator.kafka.partitioner import output_partition
 from translator.message import Message
 from translator.operations.offline_translator import OfflineTranslator
 from translator.translation.dead_letter import DeadLetter, dead_letter_record
 
-PARTITIONS = 2
+PARTITIONS, WRITTEN = 2, 3
+"""The number of partitions of the raw topic, and of the topics for events and dead letters."""
 TIMES = 1_700_000_000_000
 
 
@@ -56,7 +58,7 @@ class Bench:
         self._create(
             {
                 self.raw: PARTITIONS,
-                **dict.fromkeys((self.canonical, self.dead_letters), 3),
+                **dict.fromkeys((self.canonical, self.dead_letters), WRITTEN),
                 **dict.fromkeys((self.metadata, f"{self.canonical}.schemas"), 1),
             },
             {},
@@ -123,11 +125,21 @@ class Bench:
         producer.produce(self.dead_letters, letter.value, letter.key, place, headers=letter.headers)
         assert 0 == producer.flush(20)
 
-    def forget(self, events: int) -> None:
-        """Delete the first events, which are in one partition, as retention would."""
-        (partition,) = {one.partition() for one in self.read(self.canonical)}
-        place = TopicPartition(self.canonical, partition, events)
+    def forget(self, topic: str, count: int) -> None:
+        """Delete the first records, which are in one partition, as retention would."""
+        (partition,) = {one.partition() for one in self.read(topic)}
+        place = TopicPartition(topic, partition, count)
         self.admin.delete_records([place])[place].result(20)
+
+    def repartition(self, topic: str) -> None:
+        """Add partitions to a written topic, so that another one is for the first raw partition."""
+        before = output_partition(self.raw, 0, WRITTEN)
+        count = next(n for n in range(WRITTEN + 1, 100) if output_partition(self.raw, 0, n) != before)
+        self.admin.create_partitions([NewPartitions(topic, count)])[topic].result(20)
+        reader = Partitions(self.client, "unused")
+        for number in range(WRITTEN, count):
+            _wait_for(reader, topic, number)
+        reader.close()
 
     def create_raw_again(self) -> None:
         self.admin.delete_topics([self.raw])[self.raw].result(20)

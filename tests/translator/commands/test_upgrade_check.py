@@ -113,7 +113,7 @@ def test_output_that_retention_deleted(shop: Bench) -> None:
     """Records are only compared if their output still exists."""
     shop.feed([row(number) for number in range(5)])
     shop.serve()
-    shop.forget(5)
+    shop.forget(shop.canonical, 5)
     code, report = checked(shop)
     # Each message has two events. The third message still has its second event.
     assert (0, 3, 2) == (code, report["not_found"], report["equal"])
@@ -168,13 +168,80 @@ def test_events_that_become_dead_letters(shop: Bench, was_dead: bool, monkeypatc
     assert (1, [REJECTED], 2) == (code, group["fields"], group["count"])
 
 
+@pytest.mark.parametrize("step", [1, 3, 1000])
+@pytest.mark.parametrize("code", [ErrorCode.HELD, ErrorCode.MISSING_FIELD])
+def test_a_replay_before_later_records(
+    shop: Bench, step: int, code: ErrorCode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reading continues to the replayed events, although it finds all other events before."""
+    monkeypatch.setattr(output_search, "_FIRST_STEP", step)
+    shop.feed([row(number) for number in range(3)])
+    shop.serve(_without(2))
+    shop.reject(2, code)
+    shop.serve(_only(2, after='{"id":2,"name":"old"}'))
+    shop.feed([row(number) for number in range(3, 6)])
+    shop.serve(_without(0, 1, 2))
+    exit_code, report = checked(shop, "--count", "4")
+    (group,) = report["groups"]
+    assert (1, 3, ["after"]) == (exit_code, report["equal"], group["fields"])
+
+
+def test_only_dead_letters(shop: Bench) -> None:
+    """This release translates them. They have no events, because they were not replayed."""
+    shop.feed([row(1), row(2)])
+    shop.serve(_without(0, 1))
+    for offset in (0, 1):
+        shop.reject(offset, ErrorCode.MISSING_FIELD)
+    code, report = checked(shop)
+    (group,) = report["groups"]
+    assert (1, [OUTCOME], 2) == (code, group["fields"], group["count"])
+
+
+def test_dead_letters_that_retention_deleted(shop: Bench) -> None:
+    """A record without output may have had a dead letter, unless one of an earlier record still exists."""
+    shop.feed([row(number) for number in range(5)])
+    shop.serve(_without(0, 1, 3))
+    for offset in (0, 1):
+        shop.reject(offset, ErrorCode.MISSING_FIELD)
+    shop.forget(shop.dead_letters, 1)
+    code, report = checked(shop)
+    (group,) = report["groups"]
+    assert (1, 1, 2) == (code, report["not_found"], report["equal"])
+    assert ([OUTCOME], [f"{shop.raw}/0@1", f"{shop.raw}/0@3"]) == (group["fields"], group["first"])
+    shop.forget(shop.dead_letters, 2)
+    code, report = checked(shop)
+    assert (0, 3, 2) == (code, report["not_found"], report["equal"])
+
+
+def test_events_in_another_partition(shop: Bench) -> None:
+    """Records are not compared if the canonical topic had fewer partitions when their events were written."""
+    shop.feed([row(number) for number in range(4)])
+    shop.serve()
+    shop.repartition(shop.canonical)
+    assert (0, 4) == ((ran := checked(shop))[0], ran[1]["not_found"])
+    shop.feed([row(4), row(5), row(6)])
+    shop.serve(_without(*range(4), 5))
+    code, report = checked(shop)
+    (group,) = report["groups"]
+    assert (1, 4, 2, [f"{shop.raw}/0@5"]) == (code, report["not_found"], report["equal"], group["first"])
+
+
+def test_dead_letters_in_another_partition(shop: Bench) -> None:
+    """They are found."""
+    shop.feed([row(1), b"{]", row(2)])
+    shop.serve()
+    shop.repartition(shop.dead_letters)
+    code, report = checked(shop)
+    assert (0, 3) == (code, report["equal"])
+
+
 def test_a_replay_does_not_show_what_retention_deleted(shop: Bench) -> None:
     """The events of an earlier record that was replayed are later in the topic."""
     shop.feed([row(number) for number in range(5)])
     shop.serve(_without(0))
     shop.reject(0, ErrorCode.MISSING_FIELD)
     shop.serve(_only(0))
-    shop.forget(3)
+    shop.forget(shop.canonical, 3)
     code, report = checked(shop, "--count", "3")
     assert (0, 1, 2) == (code, report["not_found"], report["equal"])
 
@@ -202,6 +269,19 @@ def test_a_topic_that_was_created_again(shop: Bench) -> None:
     code, report = checked(shop)
     (group,) = report["groups"]
     assert (1, 1, [f"{shop.raw}/0@1"], [OUTCOME]) == (code, report["equal"], group["first"], group["fields"])
+
+
+def test_a_topic_that_was_created_again_after_retention(shop: Bench) -> None:
+    """Events of the earlier topic show that none of this one's are gone, whatever their raw offsets are."""
+    shop.feed([row(number, name="old") for number in range(4)])
+    shop.serve()
+    shop.create_raw_again()
+    shop.feed([row(1), row(2)])
+    shop.serve(_without(1))
+    shop.forget(shop.canonical, 6)
+    code, report = checked(shop)
+    (group,) = report["groups"]
+    assert (1, 1, [f"{shop.raw}/0@1"]) == (code, report["equal"], group["first"])
 
 
 def test_a_part_of_the_topics_is_read(shop: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
