@@ -63,7 +63,7 @@ class MessageError(CdcError):
 
 
 class Unmaskable(CdcError):
-    """No masked copy of a record can be made, so the record is left out. The error text gives the reason, without row
+    """No masked copy of a record can be made, so the record is skipped. The error text gives the reason, without row
     data.
     """
 

@@ -9,16 +9,16 @@ from cdc_core.installed_plugins import REASON_CHARS as REASON_CHARS
 from cdc_core.installed_plugins import InstalledPlugin as InstalledPlugin
 
 GROUP = "cdc_translator.dialects"
-"""The group of entry points in which distributions offer dialects."""
+"""The entry point group in which distributions offer dialects."""
 
 BUILT_IN = ("qlik", "dts_avro", "shareplex", "canal")
 """The names of the built-in dialects. A plug-in with such a name is never used."""
 
 
 def find() -> dict[InstalledPlugin, EntryPoint]:
-    """Return the installed plug-ins in the order of their names, without loading them.
+    """Return the installed plug-ins, ordered by name, without loading them.
 
     Raises:
-        ConfigError: the metadata of a distribution, of a plug-in or not, cannot be read.
+        ConfigError: the metadata of a distribution cannot be read, whether or not it offers a plug-in.
     """
     return installed_plugins.find(GROUP, BUILT_IN)

@@ -55,8 +55,8 @@ NAME_BYTES = 512
 """Maximum length of each part of a name, in bytes of UTF-8. No database reaches this limit: SQL Server allows 128
 characters of at most 3 bytes each, Oracle 128 bytes, and MySQL 64 characters.
 
-Names come from messages and become keys, labels and folders. The limit on their length therefore also limits how much a
-message adds to these.
+Names come from messages and are used as keys, labels and folders. The limit on their length therefore also limits how
+much a message adds to these.
 """
 
 
@@ -174,7 +174,7 @@ class Skip(Struct, frozen=True):
 class Learned(Struct, frozen=True):
     """The message describes other messages. It is written to the metadata topic under `key`, and the catalog learns it.
 
-    `announces` contains the changes that consumers also learn from the message: a changed structure becomes a `schema`
+    `announces` contains the changes that consumers also learn from the message: a changed structure produces a `schema`
     event.
     """
 

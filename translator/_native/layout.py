@@ -42,10 +42,10 @@ class CanalReading(Struct, frozen=True):
     """Certain values reveal that the writer is not the declared one. The plain path checks for such values."""
 
     tidb: bool
-    """Rows can have the field `_tidb`."""
+    """Rows may have the field `_tidb`."""
 
     any_scalars: bool
-    """Cells can be numbers and booleans. Otherwise, they are texts and nulls."""
+    """Cells can be numbers and booleans. Otherwise, they are strings and nulls."""
 
     gtid_names_transaction: bool
     value_bytes: int
@@ -117,7 +117,7 @@ class LayoutColumn(Struct, frozen=True):
     kind: NativeKind
     convert: Converter | None
     is_open: bool = False
-    """The column's cells determine whether it contains text or bytes, and can contradict its kind."""
+    """The column's cells determine whether it contains text or bytes, and may contradict its kind."""
 
 
 class LayoutOperation(Struct, frozen=True):
@@ -324,7 +324,7 @@ class ProjectionForm(Struct, frozen=True):
 
     tombstones: bool
     omits: bool
-    """If a row lacks one of the table's columns, the column is left out and listed in a header."""
+    """If a row lacks one of the table's columns, the column is omitted and listed in a header."""
 
     operation: Callable[[str, str, NativeLayout, LayoutOperation], ProjectedOperation]
     """Returns what the records for one operation share, by source and dialect name."""

@@ -10,7 +10,7 @@ V = TypeVar("V")
 
 MAX_ENTRIES = 4096
 MAX_LENGTH = 1024
-"""Maximum total number of characters in a key's texts."""
+"""Maximum total number of characters in a key's strings."""
 
 
 class Memo(dict[K, V]):

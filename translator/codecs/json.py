@@ -23,7 +23,7 @@ class JsonCodec:
         return [Record(record_key(event), msgspec.json.encode(fields), record_headers(event))]
 
     def decode(self, value: bytes) -> ChangeEvent:
-        """Return the event in a record value. Nullable fields can be missing.
+        """Return the event in a record value. Nullable fields may be missing.
 
         Raises:
             msgspec.DecodeError: not this envelope.

@@ -45,6 +45,6 @@ class TableSchemas(Struct, frozen=True):
 
 
 def avro_name(name: str) -> str:
-    """Return a valid Avro name: characters other than ASCII letters, digits and underscores become underscores."""
+    """Return a valid Avro name, with an underscore for anything but ASCII letters, digits and underscores."""
     legal = re.sub(r"[^A-Za-z0-9_]", "_", name)
     return f"_{legal}" if not legal or legal[0].isdigit() else legal

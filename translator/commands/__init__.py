@@ -16,26 +16,27 @@ from translator.commands.output import say
 from translator.errors import CdcError, ConfigError
 
 _COMMANDS = {
-    "audit": "Report what happened to every raw record, based on the contents of the topics instead of counters.",
+    "audit": "Report what happened to every raw record, based on topic contents instead of counters.",
     "capture": "Write records of a topic to standard output as a record file.",
     "check": "Check a configuration file: settings, dialects, codecs, their options, and declared tables.",
-    "desk": "Serve the playground: paste a message to see which product wrote it, how it is read, and its events.",
-    "dialect": "Create a dialect plug-in, and test whether a plug-in keeps the contract of dialects.",
+    "desk": "Serve the playground: paste a message to see which product wrote it, how it is interpreted, and its "
+    "events.",
+    "dialect": "Create a dialect plug-in, and test whether a plug-in satisfies the dialect contract.",
     "diff": "Match the events of two topics by id and report the fields that differ.",
     "dlq": "List, show, replay and discard dead letters, which are messages that could not be translated.",
-    "explain": "Explain how one raw record is read: its form, its events, and the decisions behind them.",
+    "explain": "Explain how one raw record is interpreted: its format, its events, and the decisions behind them.",
     "init": "Inspect topics, recognize which product wrote their messages, and propose a configuration.",
     "learn": "Copy the metadata messages of all raw topics, from the beginning until now, to the metadata topic.",
     "project": "Copy the events in the canonical topic to a projection that the service does not write yet.",
-    "retranslate": "Translate a range of a raw topic in the same way as the service, and write the events to a "
-    "separate topic.",
+    "retranslate": "Translate a range of a raw topic just as the service does, and write the events to a separate "
+    "topic.",
     "run": "Translate raw topics into the canonical topic until stopped.",
     "schema": "List and show table schemas and learned metadata.",
-    "send": "Write the message in a file to a raw topic and show how the running service translates it.",
+    "send": "Write a message from a file to a raw topic and show how the running service translates it.",
     "status": "Show positions, lag, stopped partitions, dead letters, held tables and the newest schemas.",
     "translate": "Translate files of messages.",
-    "upgrade-check": "Translate the newest raw records with this release, and compare the results with those of the "
-    "running release.",
+    "upgrade-check": "Translate the newest raw records with this release, and compare the results with the running "
+    "release's.",
 }
 
 

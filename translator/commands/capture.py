@@ -40,7 +40,7 @@ def capture(config: Path, count: int, partition: int | None, first: int | None, 
 
     The command reads the records that exist now and does not wait for more. It does not join a consumer group. With
     --mask, each record and its masked copy are translated, and the results may differ only in values. Records without
-    such a copy are left out, and the exit code is then 1.
+    such a copy are skipped, and the exit code is then 1.
     """
     if first is not None and partition is None:
         raise ConfigError("--from requires --partition, because an offset is only valid within one partition")

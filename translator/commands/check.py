@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class Hinting(Protocol):
-    """A dialect that can report what is missing from a valid configuration."""
+    """A dialect that can report gaps in a valid configuration."""
 
     def hints(self, *, described: bool) -> list[str]:
-        """Return a hint for each thing that is missing from the configuration.
+        """Return a hint for everything that is missing from the configuration.
 
         Args:
             described: whether the configuration provides descriptions of messages: metadata topics or a registry.

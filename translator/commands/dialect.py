@@ -13,7 +13,7 @@ from translator.commands.output import say
 
 @click.group(cls=CommandGroup)
 def dialect() -> None:
-    """Create a dialect plug-in, and test whether a plug-in keeps the contract of dialects."""
+    """Create a dialect plug-in, and test whether a plug-in satisfies the dialect contract."""
 
 
 @dialect.command()
@@ -26,7 +26,7 @@ def dialect() -> None:
 )
 @click.argument("name")
 def new(into: Path, name: str) -> None:
-    """Create a plug-in that already works, as a start for your own.
+    """Create a working plug-in as a starting point for your own.
 
     NAME is the value of `dialect` in the configuration: a lower-case letter, followed by up to 39 lower-case letters,
     digits and underscores, but without an underscore at the end. The folder is named cdc-dialect-NAME. It contains a
@@ -42,17 +42,17 @@ def new(into: Path, name: str) -> None:
 @click.option(
     "--write",
     is_flag=True,
-    help="First write the results of the cases that have no `expected` yet. Check them: they show what the plug-in "
-    "does, and not what is right.",
+    help="First write results for cases that have no `expected` yet. Check them: they show what the plug-in does, not "
+    "what is correct.",
 )
 @click.argument("package", type=click.Path(path_type=Path))
 def test(write: bool, package: Path) -> None:
     """Test a plug-in, and print its scorecard.
 
     PACKAGE is the folder with the plug-in's pyproject.toml and its golden cases (`cases/*.json`). The plug-in does not
-    have to be installed. The scorecard has a line for each property: passed, failed with the first example and what to
-    do, or not applicable with the reason. The exit code is 1 if a property failed. docs/dialects/your-own.md describes
-    the properties.
+    have to be installed. The scorecard has one line per property: passed, failed (with the first example and what to
+    do), or not applicable (with the reason). The exit code is 1 if any property fails. docs/dialects/your-own.md
+    describes the properties.
     """
     from translator.conformance.battery import scores_of, write_results
 

@@ -68,8 +68,8 @@ def init(
     """Inspect topics, recognize which product wrote their messages, and propose a configuration.
 
     TOPIC is a name or a pattern with * and ?. The command reads the oldest and the newest records and does not join a
-    group. If messages leave a question open, the file contains a comment about it: time zones, keys, the format of a
-    legacy DTS instance.
+    group. For each question that the messages leave open, the file contains a comment: time zones, keys, the format of
+    a legacy DTS instance.
     """
     if bool(topics) == bool(files):
         raise click.UsageError("specify either topics to read from a broker, or --file")

@@ -44,7 +44,7 @@ _HINT = (
 )
 _VALUES = frozenset({"value", "value_base64"})
 """Fields that identify a record. Every record has one of these fields. Messages never contain these fields, except that
-flattened Qlik columns can have these names.
+flattened Qlik columns may have these names.
 """
 
 _PLACE = frozenset({"topic", "partition", "offset", "timestamp", "key_base64", "headers_base64"})
@@ -138,7 +138,7 @@ def _form(text: bytes) -> Form:
 
 
 def _is_record(text: bytes) -> bool:
-    """Parse a line in a file of messages. A line that is not JSON is still a message and becomes a dead letter."""
+    """Parse a line in a file of messages. A line that is not JSON is still a message, and results in a dead letter."""
     try:
         return _form(text) == "record"
     except (msgspec.DecodeError, RecursionError, ValueError):

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     help="Topic to write to. It must not be one of the service's own topics.",
 )
 def retranslate(config: Path, topic: str, partition: int, first: int, end: int, table: str | None, output: str) -> None:
-    """Translate a range of a raw topic in the same way as the service, and write the events to a separate topic.
+    """Translate a range of a raw topic just as the service does, and write the events to a separate topic.
 
     Dead letters are not written to a topic but printed on standard error, in the format of `translate`.
     """

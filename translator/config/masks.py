@@ -19,7 +19,7 @@ class MaskSettings(Section):
     mask: Action = Field(
         description=(
             "What to do with the column. `drop` leaves it out. `set_null` replaces its values with NULL, `hash` "
-            "with the HMAC-SHA-256 of their text in hex, and `replace` with a fixed text. `truncate` and "
+            "with the HMAC-SHA-256 of their text in hex, and `replace` with a fixed string. `truncate` and "
             "`keep_last` keep only the first or last characters of the text. `keep` leaves the column unmasked, "
             "regardless of later rules."
         ),

@@ -96,7 +96,7 @@ _NO_SECONDS = re.compile(r"(\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2})(Z|[+-]\d{2}:?\d{2}
 
 
 def _with_seconds(value: Any) -> Any:
-    """Add the seconds, which RFC 3339 requires but people leave out (`2022-03-20T00:00+08:00`)."""
+    """Add the seconds, which RFC 3339 requires but people omit (`2022-03-20T00:00+08:00`)."""
     if isinstance(value, dict):
         return {name: _with_seconds(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):

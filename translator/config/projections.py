@@ -38,7 +38,7 @@ class Projection(Section):
         description=(
             "Name of a topic, or a template for several topics. A template consists of a prefix and "
             "`{source}.{table}`, `{table}` or `{source}`, and its topics are created when their first records "
-            "arrive. A single topic is created in the same way as the canonical topic."
+            "arrive. A single topic is created just like the canonical topic."
         )
     )
     codec: str = Field(

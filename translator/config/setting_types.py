@@ -9,7 +9,7 @@ from pydantic import AwareDatetime, Field, ValidationError, ValidatorFunctionWra
 
 
 def _in_words(words: str) -> WrapValidator:
-    """Describe the expected text in words, because a regular expression is hard to read in an error."""
+    """Describe the expected value in words, because regular expressions are hard to read in errors."""
 
     def validate(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
         try:

@@ -85,9 +85,7 @@ class TableSettings(Section):
     key: tuple[str, ...] = Field(default=(), description="Key columns of the table, in key order.")
     columns: dict[str, str] | None = Field(
         default=None,
-        description=(
-            "Canonical types of all columns of the table, in table order. If empty, only the key is declared."
-        ),
+        description=("Canonical types of all table columns, in table order. If empty, only the key is declared."),
     )
 
     def declared(self) -> DeclaredTable:
@@ -264,8 +262,8 @@ class LatencySettings(Section):
         description=(
             "Minimum time between two requests for messages to the same broker. Each request costs as much processor "
             "time as hundreds of messages, so a higher value saves processor time at low message rates. Half of this "
-            "time is added to the median latency. With 0, messages are requested as soon as earlier ones have been "
-            "passed on."
+            "time is added to the median latency. With 0, messages are requested as soon as the previous ones have "
+            "been passed on."
         ),
     )
     fetch_wait_ms: int = Field(
@@ -284,12 +282,12 @@ class Bounds(Section):
     """Limits on the work in progress in one process. When a limit is reached, reading pauses."""
 
     batches: int = Field(
-        default=64, ge=1, description="Maximum number of translated batches that have not been delivered yet."
+        default=64, ge=1, description="Maximum number of translated batches that are not delivered yet."
     )
     events: int = Field(
         default=100_000,
         ge=1,
-        description="Maximum number of records that the producer has not delivered yet, for all outputs together.",
+        description="Maximum number of undelivered records in the producer, for all outputs together.",
     )
     bytes: int = Field(
         default=256 * 1024 * 1024,
@@ -328,7 +326,7 @@ class InputLimits(Section):
         default=Limits().schemas,
         ge=1,
         description=(
-            "Maximum number of table schemas that a source can publish, counting all tables and versions. Messages "
+            "Maximum number of table schemas per source, counting all tables and versions. Messages "
             "with further schemas become dead letters."
         ),
     )
@@ -336,7 +334,7 @@ class InputLimits(Section):
         default=Limits().metadata_bytes,
         ge=1,
         description=(
-            "Maximum total size of the metadata documents that a source can learn, in bytes. Further metadata "
+            "Maximum total size of metadata documents per source, in bytes. Further metadata "
             "messages become dead letters."
         ),
     )
@@ -344,8 +342,8 @@ class InputLimits(Section):
         default=Limits().topics,
         ge=1,
         description=(
-            "Maximum number of topics that a process writes to for a projection whose topic names are derived from "
-            "table names. Messages for any other topic become dead letters of the projection."
+            "Maximum number of topics per process for a projection whose topic names are derived from table names. "
+            "Messages for any other topic become dead letters of the projection."
         ),
     )
 

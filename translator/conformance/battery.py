@@ -1,4 +1,4 @@
-"""The properties of a dialect, and the scorecard of a plug-in."""
+"""The properties of a dialect, and a plug-in's scorecard."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ PROPERTIES: Mapping[str, Callable[[Subject], None]] = {
     "determinism": messages.determinism,
     "no row data": messages.silence,
 }
-"""The checks of the properties by name, in the order of the scorecard. They raise Failed or NotApplicable."""
+"""The property checks by name, in scorecard order. They raise Failed or NotApplicable."""
 
 
 def scorecard(folder: Path) -> Scorecard:
-    """Test the plug-in in the folder of its project with the cases in its folder `cases`.
+    """Test the plug-in in its project folder with the cases in the folder `cases`.
 
     Raises:
         ConfigError: the folder contains no plug-in or no cases, or a file cannot be read.
@@ -38,7 +38,7 @@ def scorecard(folder: Path) -> Scorecard:
 
 
 def scores_of(folder: Path) -> tuple[str, Iterator[Score]]:
-    """Return the name of the plug-in in a folder, and its scores, each as soon as its property was tested.
+    """Return the name of the plug-in in a folder, and its scores, each as soon as its property has been tested.
 
     Raises:
         ConfigError: see `scorecard`.
@@ -60,7 +60,7 @@ def _scores_of(package: Package, cases: Sequence[Case]) -> Iterator[Score]:
 
 
 def scores(subject: Subject) -> Iterator[Score]:
-    """Return the scores of a plug-in that was loaded."""
+    """Return a loaded plug-in's scores."""
     return (_score(name, check, subject) for name, check in PROPERTIES.items())
 
 
@@ -75,7 +75,7 @@ def _score(name: str, check: Callable[[Subject], None], subject: Subject) -> Sco
 
 
 def write_results(folder: Path) -> list[str]:
-    """Write the results of all cases that have none yet, and return the names of these cases.
+    """Write results for all cases that have none yet, and return the names of these cases.
 
     Raises:
         ConfigError: the plug-in cannot be used, or a file cannot be read.

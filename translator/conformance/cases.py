@@ -1,4 +1,4 @@
-"""Golden cases of a plug-in: one JSON file for each case, with messages and what the translator makes of them."""
+"""A plug-in's golden cases: one JSON file per case, with messages and the translator's result for each."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ FOLDER = "cases"
 _NOT_OF_THE_PLUGIN = frozenset(
     {"v", "id", "source", "dialect", "pos", "pos_scope", "ts_origin_us", "schema_id", "origin"}
 )
-"""The fields of an event that the translator determines, and not the plug-in."""
+"""The event fields that the translator sets, not the plug-in."""
 
 
 class Case(Struct, frozen=True):
-    """Messages that one dialect reads in order.
+    """Messages for one dialect to read in order.
 
     Args:
-        options: the options of the source.
+        options: the source's options.
         tables: the declared tables, as in the configuration.
-        expected: what each message becomes, or None if it was not written yet.
-        file: the file of the case, if it has one.
+        expected: the result for each message, or None if it has not been written yet.
+        file: the case's file, if it has one.
     """
 
     name: str
@@ -59,14 +59,14 @@ class _StoredCase(Struct, forbid_unknown_fields=True):
 
 
 def read_cases(package: Path) -> list[Case]:
-    """Return the cases of a plug-in, in the order of their names.
+    """Return a plug-in's cases, ordered by name.
 
     Raises:
         ConfigError: the plug-in has no cases, or a file is not a case.
     """
     files = sorted((package / FOLDER).glob("*.json"))
     if not files:
-        raise ConfigError(f"{package / FOLDER} contains no case; write one as docs/dialects/your-own.md shows")
+        raise ConfigError(f"{package / FOLDER} contains no cases; write one as shown in docs/dialects/your-own.md")
     return [_case(file) for file in files]
 
 
@@ -92,7 +92,7 @@ def _message(offset: int, stored: _StoredMessage) -> Message:
 
 
 def _value(stored: _StoredMessage) -> bytes | None:
-    """Return the value. As in a record file, a string is the text of the message, and an object is the message."""
+    """Return the value. As in a record file, a string is the message as text, and an object is the message itself."""
     if stored.value_base64 is not None:
         return base64.b64decode(stored.value_base64, validate=True)
     if stored.value is msgspec.UNSET:
@@ -103,7 +103,7 @@ def _value(stored: _StoredMessage) -> bytes | None:
 
 
 def result_of(translation: Translation) -> Any:
-    """Return what a message became, as in `expected`: its events without the fields that have no value."""
+    """Return a message's result in the format of `expected`: its events, without fields that have no value."""
     match translation.outcome:
         case DeadLetter(code=code, reason=reason):
             return {"dead_letter": str(code), "reason": plain_reason(reason)}
@@ -115,7 +115,7 @@ def result_of(translation: Translation) -> Any:
 
 
 def plain_reason(reason: str) -> str:
-    """Return the reason of a dead letter without the dialect and the position, which the translator adds."""
+    """Return a dead letter's reason without the dialect and the position, which the translator adds."""
     return reason.partition(": ")[2].rpartition(" (topic ")[0]
 
 
@@ -124,7 +124,7 @@ def _event(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def write_expected(case: Case, results: Sequence[Any]) -> None:
-    """Add the results to the case's file, with a line for each event. The rest of the file is not changed.
+    """Add the results to the case's file, with one line per event. The rest of the file does not change.
 
     Raises:
         ConfigError: the file cannot be read or written.

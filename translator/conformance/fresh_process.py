@@ -1,4 +1,4 @@
-"""Digests of what the messages of all cases become, also in a new process: `python -m
+"""Digests of the results for all cases' messages, also in a new process: `python -m
 translator.conformance.fresh_process`.
 
 The process reads a `DigestRequest` from standard input, and writes one line for each message.
@@ -22,7 +22,7 @@ from translator.dialects import DialectPlugin
 from translator.message import Learned
 
 _SECONDS = 300
-"""Maximum time for a process, which only a hang reaches."""
+"""Maximum time for a process, reached only if it hangs."""
 
 
 class DigestRequest(Struct, frozen=True):
@@ -36,11 +36,11 @@ class DigestRequest(Struct, frozen=True):
 def digests(plugin: DialectPlugin, cases: Sequence[Case], *, backward: bool = False) -> list[str]:
     """Return a digest of each message's result, in the order of the cases.
 
-    Cases with the same options share a dialect, so that state left by a message could change the next. This does not
+    Cases with the same options share a dialect, so state left by one message could change the next. This does not
     apply to cases with metadata messages.
 
     Args:
-        backward: translate the cases in the opposite order, and also their messages unless they depend on metadata.
+        backward: translate the cases in reverse order, and also their messages unless they depend on metadata.
             The first message of such a case is translated twice, and its second result counts.
     """
     shared: dict[bytes, Trial] = {}
@@ -57,7 +57,7 @@ def digests(plugin: DialectPlugin, cases: Sequence[Case], *, backward: bool = Fa
 
 
 def _learns(plugin: DialectPlugin, case: Case) -> bool:
-    """Return whether messages of a case can depend on metadata from others."""
+    """Return whether a case's messages may depend on metadata from other messages."""
     trial = Trial(plugin, case)
     return getattr(trial.dialect, "learns", False) or any(
         isinstance(trial.translate(message).read, Learned) for message in case.messages
@@ -71,7 +71,7 @@ def _digest(trial: Trial, case: Case, number: int) -> str:
 
 
 def digests_elsewhere(package: Package, cases: Sequence[Case], *, seed: str, backward: bool) -> list[str] | None:
-    """Return the digests of a new process with another hash seed, or None if it fails or hangs."""
+    """Return the digests from a new process with a different hash seed, or None if it fails or hangs."""
     request = msgspec.msgpack.encode(DigestRequest(package, cases, backward))
     try:
         ran = subprocess.run(

@@ -1,4 +1,4 @@
-"""Everything that a plug-in says: logs, warnings and output."""
+"""Everything that a plug-in writes: logs, warnings and output."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from typing import Any
 
 @contextlib.contextmanager
 def heard() -> Iterator[Callable[[], str]]:
-    """Record logs, warnings and output. The result is a function that returns what is new since its last call.
+    """Record logs, warnings and output. Return a function that returns everything new since its last call.
 
-    A logger can have handlers of its own, and a plug-in can keep a stream from before. Therefore, log records are
-    recorded when they are made, and the file descriptors are redirected as well.
+    A logger may have its own handlers, and a plug-in may have kept an earlier stream. Therefore, log records are
+    captured when they are created, and the file descriptors are redirected as well.
     """
     texts = io.StringIO()
     with (
@@ -64,7 +64,7 @@ def _log_records(texts: io.StringIO) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _descriptors() -> Iterator[Callable[[], str]]:
-    """Redirect standard output and standard error of the process. The result returns what is new, as text."""
+    """Redirect the process's standard output and standard error. Return a function that returns new output as text."""
     _flush()
     kept = {number: os.dup(number) for number in (1, 2)}
     with tempfile.TemporaryFile() as file:

@@ -1,4 +1,4 @@
-"""Changes to JSON documents, and the members of a message in which the values of its rows are."""
+"""Changes to JSON documents, and the members of a message that contain its row values."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from translator.dialects import MaskedValues
 from translator.message import Message
 
 _TRIES = 50
-"""Number of other values to try. The document can already contain some of them."""
+"""Number of other values to try. The document may already contain some of them."""
 
 _MOST_MEMBERS = 200
-"""Maximum number of members of a message to change. A wide table has more."""
+"""Maximum number of members to change per message. A wide table has more."""
 
 _DIGITS = re.compile(r"\d{1,18}", re.ASCII)
 
@@ -30,7 +30,7 @@ ImageName: TypeAlias = Literal["before", "after"]
 
 
 class Cell(Struct, frozen=True):
-    """A column in an image of a message's event, by the number of the event."""
+    """A column in an image of one of a message's events, identified by the event's number."""
 
     event: int
     image: ImageName
@@ -57,7 +57,7 @@ def image_of(event: ChangeEvent, name: ImageName) -> dict[str, Any]:
 
 
 def members(document: Any, at: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """Return everything inside a document, with the way to it."""
+    """Return everything inside a document, each with its path."""
     pairs = document.items() if isinstance(document, dict) else enumerate(document)
     for name, value in pairs:
         yield (*at, name), value
@@ -66,7 +66,7 @@ def members(document: Any, at: Path = ()) -> Iterator[tuple[Path, Any]]:
 
 
 def edited(document: Any, values: Mapping[Path, Any]) -> Any:
-    """Return a copy of a document with other values at some places. The copy shares the parts that are equal."""
+    """Return a copy of a document with other values in some places. The copy shares unchanged parts."""
     for path, value in values.items():
         document = _replaced(document, path, value)
     return document
@@ -98,7 +98,7 @@ def _parent(document: Any, path: Path) -> Any:
 
 
 def new_values(document: Any, value: Any, count: int) -> list[Any]:
-    """Return other values of the same form that are nowhere in the document. Some values have fewer."""
+    """Return other values in the same format that do not occur in the document. Some values have fewer."""
     taken = {str(value), *(str(other) for _, other in members(document))}
     found: dict[str, Any] = {}
     for number in range(1, _TRIES):
@@ -118,7 +118,7 @@ def _other_value(value: Any, number: int) -> Any:
 
 
 def likely_carriers(document: Any, events: Sequence[ChangeEvent]) -> list[Path]:
-    """Return the members to change, at most 200: first those with a value of a key, then those with one of an image."""
+    """Return the members to change, at most 200: first those with a key value, then those with an image value."""
     keys = {str(value) for event in events for key in (event.key, event.key_old) if key for value in _values(key)}
     others = {str(value) for event in events for row in (event.before, event.after) if row for value in _values(row)}
     ranked = sorted(members(document), key=lambda member: (str(member[1]) not in keys, str(member[1]) not in others))
@@ -130,10 +130,10 @@ def _values(image: str) -> Iterable[Any]:
 
 
 def carriers(trial: Trial, message: Message, document: Any) -> dict[Path, list[Cell]]:
-    """Return the members of a message in which the values of its rows are, and the cells with each member's value.
+    """Return the members of a message that contain its row values, and the cells with each member's value.
 
     A member carries a value if two changes to the member change the same cells of one column in two ways. A member that
-    says how to read values, such as a type, does not.
+    determines how values are read, such as a type, does not.
     """
     events = trial.events(with_value(message, document)) or []
     found: dict[Path, list[Cell]] = {}
@@ -149,7 +149,7 @@ def carriers(trial: Trial, message: Message, document: Any) -> dict[Path, list[C
 def variants_of(
     trial: Trial, message: Message, document: Any, path: Path, events: list[ChangeEvent]
 ) -> list[list[ChangeEvent]]:
-    """Return a message's events, and those with two other values of a member. They are empty if the number differs."""
+    """Return a message's events, and those with two other values for a member. They are empty if the number differs."""
     others = new_values(document, value_at(document, path), 2)
     if len(others) < 2:
         return [[], [], []]
@@ -159,7 +159,7 @@ def variants_of(
 
 
 def _cells(events: list[ChangeEvent]) -> dict[Cell, Any]:
-    """Return the cells of all images, except those with JSON, because a member can be a part of it."""
+    """Return the cells of all images, except cells with JSON, because a member might be part of such a cell."""
     images: tuple[ImageName, ...] = ("before", "after")
     return {
         Cell(number, image, column): value

@@ -1,4 +1,4 @@
-"""Key changes: the old and the new key are right, and no row is lost if keys shift into each other."""
+"""Key changes: the old and new keys are correct, and no row is lost if keys shift into each other."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from translator.conformance.trial import Subject, Trial, with_value
 from translator.message import Message
 
 _FIRST = 10
-"""The offset of the first message with a move. Rows that exist before have positions before it."""
+"""The offset of the first message with a move. Rows that already exist have earlier positions."""
 
 _REMEDY = "Return the row's old values of the key columns in `before`, and the new ones in `after`"
 
@@ -38,7 +38,7 @@ class KeyChange(Struct, frozen=True):
     """A JSON message with one event that changes a key.
 
     Args:
-        old, new: the members with the old and the new values of the columns that changed, in the order of the columns.
+        old, new: the members with the old and new values of the changed columns, in column order.
     """
 
     name: str
@@ -52,7 +52,7 @@ class KeyChange(Struct, frozen=True):
         return tuple(value_at(self.document, path) for path in paths)
 
     def new_keys(self, count: int) -> list[tuple[Any, ...]]:
-        """Return keys that the message does not contain."""
+        """Return keys that are not in the message."""
         columns = [new_values(self.document, value, count) for value in self.values(self.new)]
         return list(zip(*columns, strict=True))
 
@@ -66,7 +66,7 @@ class KeyChange(Struct, frozen=True):
 
 
 def key_changes(subject: Subject) -> None:
-    """Every move has its old and its new key, and rows that move into each other's keys are all kept."""
+    """Every move has its old and new key, and rows that move into each other's keys are all kept."""
     found = False
     for change in _each_change(subject):
         first, second, further = change.values(change.old), change.values(change.new), change.new_keys(3)
@@ -112,7 +112,7 @@ def _each_change(subject: Subject) -> Iterator[KeyChange]:
 def _rejects_others(trial: Trial, message: Message, document: Any, values: Set[str]) -> bool:
     """Return whether a message becomes a dead letter whenever a member with one of these values has another value.
 
-    A format can send a key twice, and a plug-in can compare both.
+    A format may send a key twice, and a plug-in may compare the two.
     """
     paths = [path for path, value in members(document) if str(value) in values]
     edits = [{path: other} for path in paths for other in new_values(document, value_at(document, path), 2)]
@@ -132,7 +132,7 @@ Move = tuple[Sequence[Any], Sequence[Any]]
 
 
 def _check_messages(change: KeyChange, moves: Sequence[Move], *, shift: bool = True) -> None:
-    """Check moves in messages of their own."""
+    """Check each move in its own message."""
     events = [event for n, move in enumerate(moves, _FIRST) for event in change.events(change.moved(*move), n)]
     _check_keys(change, moves, events, "messages of their own")
     if shift:
@@ -143,7 +143,7 @@ def _check_rows(change: KeyChange, moves: Sequence[Move], apart: Sequence[Sequen
     """Check moves in one message, if the format has arrays of rows.
 
     Args:
-        apart: two keys that none of the moves has.
+        apart: two keys that no move has.
     """
     far_old, far_new = apart
     if len(change.events(_joined(change, [moves[0], (far_old, far_new)]), _FIRST)) != 2:

@@ -22,7 +22,7 @@ from translator.operations.masked_copy import RecordMasker
 from translator.translation.dead_letter import DeadLetter
 
 _TELLING = 6
-"""Number of characters from which on a value is recognizable. Shorter texts are in messages by chance."""
+"""Minimum number of characters in a recognizable value. Shorter strings occur in messages by chance."""
 
 _KEY = b"conformance"
 """The key for masks. With the same masks, every run has the same result."""
@@ -32,7 +32,7 @@ _CANARIES = ("Canary of a row", 7310465521)
 
 
 def golden_cases(subject: Subject) -> None:
-    """Every message becomes what its case expects, and the dialect can learn from its own metadata messages."""
+    """Every message produces what its case expects, and the dialect can learn from its own metadata messages."""
     refused: str | None = None
     learns = False
     for case in subject.cases:
@@ -51,7 +51,7 @@ def golden_cases(subject: Subject) -> None:
             if found != expected:
                 raise Failed(
                     f"case {case.name}, message {number}: {_difference(expected, found)}",
-                    "Correct the plug-in. If the new result is right, delete `expected` and use --write",
+                    "Correct the plug-in. If the new result is correct, delete `expected` and use --write",
                 )
     if refused is not None and not learns:
         raise Failed(
@@ -74,7 +74,7 @@ def _difference(expected: object, found: object) -> str:
 
 
 def masked_copies(subject: Subject) -> None:
-    """A masked copy is translated in the same way, and contains no value of a row."""
+    """A masked copy is translated like the original, and contains no row values."""
     copied = False
     for name, trial, message in subject.messages():
         try:
@@ -89,17 +89,17 @@ def masked_copies(subject: Subject) -> None:
         try:
             copy = RecordMasker(trial.translate, _KEY).copy(message, trial.dialect)
         except Unmaskable as error:
-            raise Failed(f"{name} has no masked copy: {error}", "Mask the values of rows, and nothing else") from None
+            raise Failed(f"{name} has no masked copy: {error}", "Mask row values and nothing else") from None
         copied = True
         written = [*_texts_in(copy.value or b""), *_texts_in(copy.key or b"")]
         if _contains(written, _row_texts(events)):
-            raise Failed(f"the masked copy of {name} contains a value of a row", "Mask all values of rows")
+            raise Failed(f"the masked copy of {name} contains a row value", "Mask all row values")
     if not copied:
-        raise NotApplicable("no message in the cases becomes events")
+        raise NotApplicable("no message in the cases produces events")
 
 
 def _row_texts(events: Sequence[ChangeEvent]) -> Iterator[str]:
-    """Return the recognizable values in rows that masks change, without those that are also elsewhere in the events."""
+    """Return the recognizable row values that masks change, except values that also occur elsewhere in the events."""
     masks = MaskedValues(_KEY)
     for event in events:
         around = " ".join(map(str, (event.db, event.table, event.ts_commit_us, event.ts_capture_us, event.pos_native)))
@@ -111,7 +111,7 @@ def _row_texts(events: Sequence[ChangeEvent]) -> Iterator[str]:
 
 
 def _texts_in(data: bytes) -> Iterator[str]:
-    """Return the text of data, and the names and texts in it if it is JSON, which can contain JSON again."""
+    """Return data as text and, if it is JSON, its names and strings, including those in nested JSON strings."""
     yield data.decode(errors="replace")
     document = document_of(data)
     for path, member in () if document is None else members(document):
@@ -121,7 +121,7 @@ def _texts_in(data: bytes) -> Iterator[str]:
 
 
 def _contains(texts: Sequence[str], values: Iterable[str]) -> bool:
-    """Return whether a value is in one of the texts, as it is or as JSON or Python escapes it."""
+    """Return whether one of the strings contains a value, unchanged or as JSON or Python escapes it."""
     forms = {
         form
         for value in values
@@ -131,7 +131,7 @@ def _contains(texts: Sequence[str], values: Iterable[str]) -> bool:
 
 
 def hostile_messages(subject: Subject) -> None:
-    """A damaged message becomes events, a skip or a dead letter with a reason of the plug-in."""
+    """A damaged message produces events, a skip, or a dead letter with a reason from the plug-in."""
     for name, trial, message in subject.messages():
         for what, mutant in mutants(message):
             outcome = trial.translate(mutant).outcome
@@ -143,7 +143,7 @@ def hostile_messages(subject: Subject) -> None:
 
 
 def determinism(subject: Subject) -> None:
-    """The same messages give the same bytes, in any order, and in a process with another hash seed."""
+    """The same messages give the same bytes, in any order, and in a process with a different hash seed."""
     plugin, package, cases = subject.plugin, subject.package, subject.cases
     here = digests(plugin, cases)
     others = {
@@ -165,7 +165,7 @@ def determinism(subject: Subject) -> None:
 
 
 def silence(subject: Subject) -> None:
-    """No reason, log, warning or output contains a value of a row."""
+    """No reason, log, warning or output contains a row value."""
     with heard() as said:
         for name, trial, message in subject.messages():
             secrets = [*_row_texts(trial.events(message) or [])]
@@ -183,6 +183,6 @@ def _check_silent(name: str, trial: Trial, message: Message, secrets: Sequence[s
     said()
     outcome = trial.translate(message).outcome
     if isinstance(outcome, DeadLetter) and _contains([outcome.reason], secrets):
-        raise Failed(f"{name}: the reason of the dead letter contains a value of a row", "Name the place instead")
+        raise Failed(f"{name}: the dead letter's reason contains a row value", "Name the place instead")
     if _contains([said()], secrets):
-        raise Failed(f"{name}: a log, a warning or the output contains a value of a row", "Log nothing in a dialect")
+        raise Failed(f"{name}: a log line, a warning or the output contains a row value", "Log nothing in a dialect")

@@ -13,7 +13,7 @@ from translator.conformance.json_edits import document_of, edited, members, with
 from translator.message import Message
 
 _MOST = 100
-"""Maximum number of mutants of a message for each kind of damage."""
+"""Maximum number of mutants per message and kind of damage."""
 
 _WHOLE: tuple[bytes | None, ...] = (
     *(None, b"", b"\x00", b"\xff\xfe\xfd", b"null", b"0", b'""', b"[]", b"{}", b"[{}]", b'{"":null}'),
@@ -31,7 +31,7 @@ _VALUES: tuple[Any, ...] = (
 
 
 def mutants(message: Message) -> Iterator[tuple[str, Message]]:
-    """Return variants of a message with a description each. The same message has the same variants in every run."""
+    """Return variants of a message, each with a description. The same message has the same variants in every run."""
     chance = random.Random(0)
     yield from _wholes(message)
     for what, value in (*_cuts(chance, message.value or b""), *_flips(chance, message.value or b"")):

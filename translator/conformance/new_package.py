@@ -1,4 +1,4 @@
-"""The files of a new plug-in, which works as it is (`translator dialect new`)."""
+"""The files of a new plug-in, which already works (`translator dialect new`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from translator.dialects import DIALECTS
 from translator.errors import ConfigError, FatalError
 
 _NAME = re.compile(r"[a-z]([a-z0-9_]{0,38}[a-z0-9])?", re.ASCII)
-"""A dialect's name, without an underscore at the end, because no name of a distribution ends in one."""
+"""A dialect's name. It cannot end in an underscore, because distribution names cannot."""
 
 _TEMPLATE = Path(__file__).with_name("template")
 

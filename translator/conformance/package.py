@@ -1,4 +1,4 @@
-"""A plug-in in the folder of its project, whether it is installed or not."""
+"""A plug-in in its project folder, whether or not it is installed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Package(Struct, frozen=True):
     """A plug-in's project.
 
     Args:
-        entry: the module and the name of the DialectPlugin, as in the entry point.
+        entry: the module and name of the DialectPlugin, as in the entry point.
         paths: the folders from which the module is imported.
     """
 
@@ -51,7 +51,7 @@ def _of_builtin(package: Package) -> DialectPlugin | None:
 
 
 def read_package(folder: Path) -> Package:
-    """Return the plug-in that a project's pyproject.toml offers.
+    """Return the plug-in that a project's pyproject.toml declares.
 
     Raises:
         ConfigError: the file cannot be read, or does not have exactly one entry point for a dialect.
@@ -64,7 +64,7 @@ def read_package(folder: Path) -> Package:
     except OSError as error:
         raise ConfigError(f"{file} cannot be read: {error.strerror}. Specify the folder of a plug-in") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, KeyError, AttributeError) as error:
-        raise ConfigError(f"{file} is not the project of a distribution: {type(error).__name__}: {error}") from None
+        raise ConfigError(f"{file} is not a distribution's project file: {type(error).__name__}: {error}") from None
     if not isinstance(entries, dict):
         raise ConfigError(f'{file}: [project.entry-points."{GROUP}"] is {type(entries).__name__}; expected a table')
     if len(entries) != 1:

@@ -23,13 +23,12 @@ from translator.conformance.trial import Subject, Trial, with_value
 from translator.message import Message
 
 NO_CARRIERS = (
-    "no message in the cases is JSON in which a member has the value of a column. Test this property in the plug-in's "
-    "own tests"
+    "no message in the cases is JSON with a column's value in a member. Test this property in the plug-in's own tests"
 )
 
 
 class Carrier(Struct, frozen=True):
-    """A member of a JSON message with the value of a column."""
+    """A member of a JSON message that contains a column's value."""
 
     name: str
     trial: Trial
@@ -125,7 +124,7 @@ def _is_withheld(event: ChangeEvent, column: str) -> bool:
 
 
 def nullable_keys(subject: Subject) -> None:
-    """A row with NULL in a key column has no key. It never has a key of fewer columns."""
+    """A row with NULL in a key column has no key, never a key with fewer columns."""
     found = False
     for carrier in each_carrier(subject):
         before = carrier.events
@@ -140,11 +139,11 @@ def nullable_keys(subject: Subject) -> None:
             columns = json.loads(key) if key is not None else None
             if columns is not None and (_columns(before[cell.event].key) != set(columns) or None in columns.values()):
                 raise Failed(
-                    f"{carrier.place()}: with null in key column {cell.column}, the event has another key",
-                    "Name all columns of the table's key in `key_columns`, whatever their values are",
+                    f"{carrier.place()}: with null in key column {cell.column}, the event has a different key",
+                    "Name all columns of the table's key in `key_columns`, regardless of their values",
                 )
     if not found:
-        raise NotApplicable("no event in the cases has a key. Add a case of a table with a key")
+        raise NotApplicable("no event in the cases has a key. Add a case for a table with a key")
 
 
 def _columns(key: str | None) -> set[str]:

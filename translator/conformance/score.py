@@ -1,4 +1,4 @@
-"""The scores of a plug-in: which properties of a dialect it has, and the first example for each that it lacks."""
+"""A plug-in's scores: which properties of a dialect it has, and the first counterexample for each that it lacks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Failed(Exception):
 
     Args:
         example: the first example, without row data.
-        remedy: what the author of the plug-in can do.
+        remedy: what the plug-in's author can do.
     """
 
     def __init__(self, example: str, remedy: str) -> None:
@@ -23,7 +23,7 @@ class Failed(Exception):
 
 
 class NotApplicable(Exception):
-    """The property cannot be checked. The text is the reason."""
+    """The property cannot be checked. The message is the reason."""
 
 
 class Score(Struct, frozen=True):
@@ -42,7 +42,7 @@ class Score(Struct, frozen=True):
 
 
 class Scorecard(Struct, frozen=True):
-    """The scores of a plug-in, one for each property. Its text has one line for each."""
+    """A plug-in's scores, one for each property. As text, one line per score."""
 
     plugin: str
     scores: Sequence[Score]

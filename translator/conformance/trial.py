@@ -1,4 +1,4 @@
-"""A plug-in's dialect at work on the messages of a case, contained as in the service."""
+"""A plug-in's dialect processing a case's messages, contained as in the service."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class Trial:
         self._files = FileTranslator(translator, catalog, case.messages, lambda text: None)
 
     def translate(self, message: Message) -> Translation:
-        """Return what the message becomes. If it needs metadata, the case's other messages are searched for it.
+        """Return the result for a message. If it needs metadata, the case's other messages are searched for it.
 
         Raises:
-            Failed: the message before took too long. The next ones would probably take as long.
+            Failed: the previous message took too long. The next ones would probably take just as long.
         """
         if self.dialect.overdue:
             raise Failed(
@@ -66,10 +66,10 @@ class Trial:
 
 
 class Subject(Struct, frozen=True):
-    """A plug-in and the cases with which it is tested.
+    """A plug-in and the cases that test it.
 
     Args:
-        carriers: what `row_values.each_carrier` found, by the names of the messages.
+        carriers: what `row_values.each_carrier` found, by message name.
     """
 
     package: Package
@@ -78,7 +78,7 @@ class Subject(Struct, frozen=True):
     carriers: dict[str, Any] = {}
 
     def messages(self) -> Iterator[tuple[str, Trial, Message]]:
-        """Return each message with a name for it. The messages before it in its case were translated before."""
+        """Return each message with its name. Earlier messages in the same case have already been translated."""
         for case in self.cases:
             trial = Trial(self.plugin, case)
             for number, message in enumerate(case.messages, 1):
@@ -87,5 +87,5 @@ class Subject(Struct, frozen=True):
 
 
 def with_value(message: Message, document: Any) -> Message:
-    """Return the message with a JSON document as its value."""
+    """Return a message with a JSON document as its value."""
     return msgspec.structs.replace(message, value=json.dumps(document).encode())

@@ -1,6 +1,6 @@
 """The four built-in input formats, and those that other distributions offer as plug-ins.
 
-Built-in dialects and plug-ins are described in the same way (`DialectPlugin`). To add a built-in dialect, add its
+Built-in dialects and plug-ins have the same description (`DialectPlugin`). To add a built-in dialect, add its
 plug-in to `DIALECTS` and to the entry points in pyproject.toml.
 """
 

@@ -144,7 +144,7 @@ class _Compiler:
 
 
 def _nullable(value: Scan) -> Scan:
-    """Read null or a value, as in nearly every column. Integers and texts of common sizes are read in one step."""
+    """Read null or a value, as in nearly every column. Integers and strings of common sizes are read in one step."""
     index = index_reader("union index", 2)
 
     def of_integer(data: bytes, at: int) -> int:

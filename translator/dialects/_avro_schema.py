@@ -1,9 +1,9 @@
 """Check Avro schemas that arrive with the data before anything is read with such a schema.
 
 Such a schema is untrusted input, and a small one can describe a huge structure: endlessly nested types, a type that
-contains itself, a few names that expand to billions of fields without a byte of data. The schema either becomes a tree
-of `AvroType` within the limits or is rejected. Arrays and maps are not allowed: no supported writer uses them for rows
-and headers, and a count alone can request any amount of memory.
+contains itself, a few names that expand to billions of fields without a byte of data. The schema is either converted to
+a tree of `AvroType` within the limits or rejected. Arrays and maps are not allowed: no supported writer uses them for
+rows and headers, and a count alone can request any amount of memory.
 
 Names are not restricted to the characters that Avro allows: a registered namespace can be
 `com.attunity.queue.msg.chips-qa.X` (docs/formats/qlik.md §3b). Each schema has its own name table, and a name can be
@@ -194,7 +194,7 @@ class _Parser:
         name = _full_name(declared, namespace, path)
         listed = declared.get("fields")
         if not isinstance(listed, list):
-            raise _malformed(f"record {quote(name)} has no list of fields", path)
+            raise _malformed(f"record {quote(name)} has no field list", path)
         # Names inside belong to the type's own namespace, and an empty namespace ends the inherited one.
         self._open(name)
         fields: dict[str, AvroType] = {}

@@ -1,6 +1,6 @@
 """A plug-in's dialect, whose mistakes stay within the message in which they occur.
 
-Any exception other than MessageError, any result outside the interface, and any call that takes too long becomes a
+Any exception other than MessageError, any result outside the interface, and any call that takes too long results in a
 dead letter with DIALECT_FAILED.
 """
 
@@ -85,7 +85,7 @@ class Contained:
         return outcome
 
     def _check_reason(self, reason: str) -> None:
-        """Check that a reason is a keyword, because it becomes the label of a metric."""
+        """Check that a reason is a keyword, because it is used as a metric label."""
         if not _REASON.fullmatch(reason):
             raise BrokenRule(
                 "the reason to skip the message is not a keyword: a lower-case letter, followed by up to 39 lower-case "

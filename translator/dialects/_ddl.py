@@ -16,14 +16,14 @@ Name: TypeAlias = tuple[str, ...]
 """The parts of a table name as written, without quotes. The last part is the table."""
 
 MAX_CHARS = 16_384
-"""Longer texts are not parsed. Parsing a text of this length takes up to 150 ms, and longer texts are rarely DDL."""
+"""Longer statements are not parsed. Parsing one of this length takes up to 150 ms, and longer ones are rarely DDL."""
 
 _MAX_DEPTH = 16
 """Maximum nesting of parentheses. Deeper nesting could exhaust Python's stack, depending on the caller."""
 
 _CACHED = 256
 _EXECUTABLE_COMMENTS = ("/*!", "/*M!")
-"""MySQL and MariaDB run the text inside, but sqlglot treats it as a comment."""
+"""MySQL and MariaDB execute the text inside, but sqlglot treats it as a comment."""
 
 
 class Statement(Struct, frozen=True):

@@ -23,7 +23,7 @@ class TypeParts(NamedTuple):
 
 
 def type_parts(type_: SqlType) -> TypeParts:
-    """Parse a type, if its text has the usual form."""
+    """Parse a type that is written in the usual form."""
     name, _, rest = type_.text.partition("(")
     inside, _, behind = rest.rpartition(")")
     words = [*name.split(), *behind.split()]

@@ -82,7 +82,7 @@ _LONGEST_DOTTED = 4
 
 @lru_cache(maxsize=_CACHED)
 def effects_of(sql: str, grammar: str) -> tuple[Effect, ...]:
-    """Return the effects of a text with one or more statements, in order and without duplicates. Never raises.
+    """Return the effects of SQL text with one or more statements, in order and without duplicates. Never raises.
 
     Args:
         grammar: one of the grammars in `_ddl_words`.
@@ -103,7 +103,7 @@ def rows_changed_by(sql: str, grammar: str) -> tuple[Effect, ...]:
     """Return the effects of an INSERT, UPDATE, DELETE or REPLACE without row events. Never raises.
 
     If an UPDATE or DELETE names several tables, the names alone do not show which table it changes. Its effect then
-    names no table, because any table can have changed.
+    names no table, because any table may have changed.
     """
     words = split(words_of(sql[:MAX_CHARS], grammar), ";")
     names = {_Statement(part, grammar).changed_table() for part in words} or {None}
@@ -113,7 +113,7 @@ def rows_changed_by(sql: str, grammar: str) -> tuple[Effect, ...]:
 
 
 def is_row_statement(sql: str, grammar: str) -> bool:
-    """Return whether a text begins like a statement that changes individual rows."""
+    """Return whether SQL text begins like a statement that changes individual rows."""
     words = words_of(sql[:MAX_CHARS], grammar)
     return bool(words) and words[0].is_word("INSERT", "UPDATE", "DELETE", "REPLACE")
 
@@ -312,7 +312,7 @@ class _Statement:
             yield Effect(STATEMENT_NOT_APPLIED, (schema, table[-1]))
 
     def _converted(self, table: Name) -> Iterator[Effect]:
-        """Every text in the table is converted. Converting to utf8mb4 is lossless."""
+        """Every text value in the table is converted. Converting to utf8mb4 is lossless."""
         self._skip("SET", "=")
         if self._peek().text.lower() not in _LOSSLESS_CHARSETS:
             yield Effect(COLUMN_REWRITTEN, table)

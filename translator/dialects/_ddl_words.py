@@ -1,7 +1,7 @@
 """Split SQL text into words. This module covers only what statements in all four grammars have in common.
 
-The statement classification (`_ddl_effects`) must also read texts that no parser understands: a statement about
-partitions removes rows whether or not its text is completely understood.
+The statement classification (`_ddl_effects`) must also read SQL that no parser understands: a statement about
+partitions removes rows whether or not it is completely understood.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ FOLDS: Mapping[str, Callable[[str], str]] = {ORACLE: str.upper, POSTGRES: str.lo
 
 
 def words_of(sql: str, grammar: str) -> list[Token]:
-    """Return a text's tokens, without comments. Takes linear time, and never raises."""
+    """Return the tokens in SQL text, without comments. Takes linear time, and never raises."""
     found = []
     for match in _PATTERNS[grammar].finditer(sql):
         kind, text = match.lastgroup, match[0]

@@ -52,7 +52,7 @@ def parse(value: bytes, limits: Limits, rows: Rows = _NO_ROWS, *, several: str =
 
 
 def _is_sequence(value: bytes) -> bool:
-    """Return whether a text that is not a single JSON value contains several values."""
+    """Return whether a string that is not a single JSON value contains several values."""
     try:
         return len(_json_members.decode_all(value.removeprefix(_BOM))) > 1
     except (MessageError, ValueError, ArithmeticError, RecursionError):
@@ -60,7 +60,7 @@ def _is_sequence(value: bytes) -> bool:
 
 
 def parse_sequence(value: bytes, limits: Limits, rows: Rows = _NO_ROWS) -> list[Any]:
-    """Return all JSON values in a text, which can contain none, one value per line, or several without separators."""
+    """Return all JSON values in a string, which may contain none, one value per line, or several without separators."""
     return _parse_all(_decoder.decode_lines, _json_members.decode_all, value, limits, rows)
 
 

@@ -23,7 +23,7 @@ has_surrogate_escape = re.compile(rb"\\u[dD][89a-fA-F]").search
 
 
 def decode_one(value: bytes) -> list[Any]:
-    """Decode the only value in a text, with the same exact numbers as msgspec.
+    """Decode the only value in a string, with the same exact numbers as msgspec.
 
     Raises:
         UnicodeDecodeError, json.JSONDecodeError: not JSON.
@@ -33,13 +33,13 @@ def decode_one(value: bytes) -> list[Any]:
 
 
 def decode_all(value: bytes) -> list[Any]:
-    """Decode all values in a text, which can contain several or none. Otherwise the same as `decode_one`."""
+    """Decode all values in a string, which may contain several or none. Otherwise the same as `decode_one`."""
     return list(_values(_exact, value.decode()))
 
 
 def check_surrogates(parsed: list[Any], rows: Rows) -> None:
-    """Reject lone surrogates outside the cells in `rows`. In a cell, a lone surrogate becomes an issue for the column.
-    Names, SQL text and all other parts of an event cannot be written if they contain lone surrogates.
+    """Reject lone surrogates outside the cells in `rows`. In a cell, a lone surrogate is reported as an issue for the
+    column. Names, SQL text and all other parts of an event cannot be written if they contain lone surrogates.
 
     Raises:
         MessageError: INVALID_FIELD with the path.

@@ -25,10 +25,10 @@ _BOM = "\ufeff"
 def masked_json(
     value: bytes, masked: MaskedValues, part_of: Callable[[Path], Part], keep: Collection[str] = ()
 ) -> bytes:
-    """Return the text with different row values. Several documents in one text are masked together.
+    """Return the text with different row values. Several documents in one string are masked together.
 
     Args:
-        keep: texts that are not values wherever they are, such as a placeholder for a value that was not sent.
+        keep: strings that are never values, such as a placeholder for a value that was not sent.
 
     Raises:
         Unmaskable: the text is not JSON, so values cannot be distinguished from other text.

@@ -94,7 +94,7 @@ def _pieces(sql: str, masked: MaskedValues, quotes: str) -> Iterator[str]:
 
 
 def _end_of_block(sql: str, at: int) -> int:
-    """Return the end of a comment. A comment can contain others, as in PostgreSQL, and can be unterminated."""
+    """Return the end of a comment. A comment may contain others, as in PostgreSQL, and may be unterminated."""
     depth = 0
     for found in _BLOCK.finditer(sql, at):
         depth += 1 if found[0] == "/*" else -1

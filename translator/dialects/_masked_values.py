@@ -1,8 +1,8 @@
 """Replace row values with other values in the same format, for copies of messages that may leave the company.
 
 A masked value parses like the original. A date stays a date. A number keeps its digits, sign and scale and is not
-greater. Letters stay letters with the same number of bytes. Equal values are masked equally, so that a change is still
-a change. NULL, booleans, 0, 1, empty texts, time zones and punctuation are not changed.
+greater. Letters stay letters with the same number of bytes. Equal values get equal masks, so that a change is still a
+change. NULL, booleans, 0, 1, empty strings, time zones and punctuation are not changed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _TIME = r"(?P<hour>\d{2,3}):(?P<minute>\d\d)(?::(?P<second>\d\d))?(?P<fraction>\
 _TIMES = re.compile(f"{_DATE}|(?<![:+\\d-]){_TIME}", re.ASCII)
 _HAS_TIME = re.compile(r"-?(\d{4}([-/.])\d\d\2\d\d([ T:].*)?|\d{2,3}:\d\d(:\d\d)?([^\d:].*)?)", re.ASCII)
 _HEX_BYTES = re.compile(r"(?:[0-9A-F]{2})+", re.ASCII)
-"""Bytes as Qlik Replicate writes them. A word that consists of the capitals A to F is masked in the same way."""
+"""Bytes as Qlik Replicate writes them. A word that consists of the capitals A to F is masked the same way."""
 
 _HEX = re.compile(r"(?:0[xX])?[0-9a-fA-F{}-]{8,}", re.ASCII)
 
@@ -43,7 +43,7 @@ class MaskedValues:
         self._key = key
 
     def text(self, text: str) -> str:
-        """Return a similar text with the same number of characters, except for powers of ten."""
+        """Return a similar string with the same number of characters, except for powers of ten."""
         if text.lower() in _KEPT_WORDS:
             return text
         if _NUMBER.fullmatch(text):
@@ -125,7 +125,7 @@ def _moved(text: str, chance: Callable[[int], int]) -> str:
 
 
 def _is_hex(text: str) -> bool:
-    """Return whether a text is bytes in hex, a hex number or a UUID rather than a word with only the letters A to F.
+    """Return whether a string is bytes in hex, a hex number or a UUID rather than a word with only the letters A to F.
 
     Bytes can consist of letters only. If other letters replaced them, the text would no longer be bytes.
     """

@@ -1,4 +1,4 @@
-"""The description of a dialect that the translator finds, whether the dialect is built in or installed as a plug-in."""
+"""The description of a dialect, whether it is built in or installed as a plug-in."""
 
 from __future__ import annotations
 

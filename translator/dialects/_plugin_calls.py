@@ -1,4 +1,4 @@
-"""Calls into a plug-in. Whatever a call raises becomes a rejection of the message.
+"""Calls into a plug-in. Any exception from a call results in a rejection of the message.
 
 A plug-in runs in the translator's process and with its rights, so this code protects against mistakes and not against
 malice. The reason for a failure names only the type of the exception and a line of code, because the exception's text
@@ -93,7 +93,7 @@ def _plain(error: MessageError | Unmaskable) -> MessageError | Unmaskable:
 
 
 def _printable(text: str) -> str:
-    """Return a text that can be encoded. A text with a surrogate cannot."""
+    """Return a string that can be encoded, which a string with a surrogate cannot."""
     return str(text).encode("utf-8", "backslashreplace").decode()
 
 

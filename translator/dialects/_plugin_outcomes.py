@@ -39,8 +39,8 @@ _PLACE = re.compile(r"at `\$\.?([^`]*)`")
 class OutcomeCopies:
     """Copies the outcomes of one source's dialect.
 
-    All methods raise BrokenRule for a result outside the interface. They raise MessageError for one that exceeds a
-    limit, or has an empty name or a number beyond 64 bits, because such a result is the message's fault.
+    All methods raise BrokenRule for a result outside the interface. They raise MessageError for a result that exceeds a
+    limit, or has an empty name or a number beyond 64 bits: such a result is the message's fault.
     """
 
     def __init__(self, source: str, limits: Limits) -> None:

@@ -45,7 +45,7 @@ def build_image(
     """Return the canonical value for each column, in the order of `cells`. None stays null. `cells` may be iterated
     twice.
 
-    A value without a faithful canonical form is left out and becomes an issue, with its raw text truncated to
+    A value without a faithful canonical form is omitted and reported as an issue, with its raw text truncated to
     `limits.issue_raw_chars`. A value that was read under an assumption stays and gets the note `ASSUMPTION=column`.
     """
     try:

@@ -19,7 +19,7 @@ class RangeProgress:
     """The offsets that earlier runs reached.
 
     Args:
-        group: a group that only this command uses, with these arguments.
+        group: a group that is used only by this command with these arguments.
     """
 
     def __init__(self, client: Mapping[str, Any], topics: TopicAdmin, group: str) -> None:

@@ -13,7 +13,7 @@ from translator.kafka.schema_registry import SchemaRefused, SchemaRegistry
 T = TypeVar("T")
 
 ASK_AGAIN = 10.0
-"""Seconds after which to submit a rejected schema to the registry again, because the registry's rules can change."""
+"""Seconds after which to submit a rejected schema to the registry again, because the registry's rules may change."""
 
 _KEPT = 65_536
 """Maximum number of schemas whose ids are cached. A limit is needed because names in schemas come from messages."""

@@ -54,7 +54,7 @@ def subscribe(settings: Settings, names: Callable[[], Collection[str]], say: Cal
     """Return the topics to read from the start. Patterns that match nothing are reported, and their topics are added
     later.
 
-    If no topic can be read at all, wait for one in the same way as for brokers (`timing.broker_wait`).
+    If no topic can be read at all, wait for one just as for brokers (`timing.broker_wait`).
 
     Raises:
         ConfigError: two sources claim a topic.

@@ -13,8 +13,8 @@ from translator.message import Message
 def samples(
     client: Mapping[str, Any], facts: Mapping[str, TopicFacts], count: int
 ) -> Iterator[tuple[str, list[Message]]]:
-    """Yield each topic with about the requested number of records, half from the beginnings of its partitions and half
-    from the ends.
+    """Yield each topic with about the requested number of records, half from the beginning of its partitions and half
+    from the end.
 
     Raises:
         RetryableError: no broker responds.

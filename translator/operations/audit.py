@@ -59,7 +59,7 @@ class Account(Struct):
     unequal: int = 0
     """Events whose copies are not byte-identical."""
     different: int = 0
-    """Events that differ from a new translation, because the release or the configuration is different."""
+    """Events that differ from a new translation: the release or the configuration is different."""
     misplaced: int = 0
     """Records whose events are in a different canonical partition than the current number of partitions requires."""
     revived: int = 0
@@ -96,7 +96,7 @@ class AuditReport(Struct):
 
 
 KnownTopics: TypeAlias = Mapping[tuple[str, str, int], int]
-"""The number of each raw partition in the ledger, by source, raw topic and partition."""
+"""Each raw partition's number in the ledger, by source, raw topic and partition."""
 
 
 def audit(

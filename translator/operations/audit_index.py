@@ -22,7 +22,7 @@ _MANY = 10_000
 
 
 class Entry(NamedTuple):
-    """A record in an output topic. `raw` is the number of the raw partition, `partition` the partition that contains
+    """A record in an output topic. `raw` is the raw partition's number, and `partition` is the partition that contains
     the record.
     """
 

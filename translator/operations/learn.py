@@ -44,7 +44,7 @@ class LearnReport(Struct):
     messages: int = 0
     """Metadata messages among the records."""
     refused: int = 0
-    """Metadata messages that the service turns into dead letters: rejected, or too large for the metadata topic."""
+    """Metadata messages that the service converts to dead letters: rejected, or too large for the metadata topic."""
     lessons: list[LearnedMetadata] = field(default_factory=list)
 
 

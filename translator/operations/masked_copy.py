@@ -1,4 +1,4 @@
-"""Masked copies of records: the row values differ, but otherwise the events are like the events from the originals.
+"""Masked copies of records: the row values differ, but otherwise the events match the originals' events.
 
 A copy reproduces a bug as well as the original does, and can be attached to a ticket or used in a test. Each copy is
 verified: the original and the copy are both translated, and everything except the values must match.
@@ -22,13 +22,13 @@ from translator.translation.dead_letter import DeadLetter
 
 _KEY_BYTES = 32
 _TRIES = 20
-"""Number of attempts, each with other masks. An attempt fails if two values get the same mask or a date becomes
+"""Number of attempts, each with other masks. An attempt fails if two values get the same mask, or if a masked date is
 invalid.
 """
 
 
 class CopyForm(Struct, frozen=True):
-    """Everything in a translation except row values, positions, and texts derived from them."""
+    """Everything in a translation except row values, positions, and text derived from them."""
 
     outcome: str
     events: Sequence[tuple[Any, ...]]
@@ -90,7 +90,7 @@ def _event_form(event: ChangeEvent) -> tuple[Any, ...]:
 
 
 def _kinds(image: str | None) -> dict[str, str] | None:
-    """Return an image's columns, each with the JSON type of its value."""
+    """Return an image's columns, each with its value's JSON type."""
     return None if image is None else {name: type(value).__name__ for name, value in json.loads(image).items()}
 
 

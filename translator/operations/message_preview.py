@@ -15,7 +15,7 @@ FRAME_BYTES = 5
 _MEMBERS = 200
 _DEPTH = 12
 _ITEMS = 2
-"""Maximum number of array items to show. A message can have thousands of rows with the same structure."""
+"""Maximum number of array items to show. A message may have thousands of rows with the same structure."""
 
 
 def preview(value: bytes | None) -> list[str]:

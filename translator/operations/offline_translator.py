@@ -84,7 +84,7 @@ class OfflineTranslator:
         reader.close()
 
     def facts(self, topic: str) -> TopicFacts:
-        """Return the information that the broker has about a topic, which is only queried once.
+        """Return the broker's information about a topic, which is queried only once.
 
         Raises:
             ConfigError: the topic does not exist.

@@ -1,5 +1,5 @@
-"""Turn findings about topics into a configuration file. Facts from the sample become settings, and everything else
-becomes a comment.
+"""Turn findings about topics into a configuration file. Facts from the sample are written as settings, and everything
+else as comments.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def _source(name: str, topics: Group) -> Iterator[str]:
 
 
 def _troubles(finding: TopicFinding) -> Iterator[str]:
-    """Return comments on sample messages that would not become events with the unchanged file."""
+    """Return comments on sample messages that would not produce events with the unchanged file."""
     verdict = finding.verdict
     if verdict is None:
         return
@@ -154,7 +154,7 @@ def _tables(topics: Group) -> Iterator[str]:
 
 
 def _comment(text: str, indent: int = 0) -> Iterator[str]:
-    """Return a comment that no text can end early, because topic, table and column names come from outside."""
+    """Return a comment that its content cannot end early, because topic, table and column names come from outside."""
     printable = "".join(char if char.isprintable() else "?" for char in text)
     margin = f"{' ' * indent}# "
     hanging = " " * (len(printable) - len(printable.lstrip()))

@@ -84,13 +84,13 @@ class KeylessTable(Struct, frozen=True):
 
 
 class TopicFinding(Struct, frozen=True):
-    """The product that writes the messages of a topic, and how it was recognized.
+    """The product that writes a topic's messages, and how it was recognized.
 
     Args:
         messages: number of messages in the sample, not counting those without a value.
         verdict: the recognized dialect's verdict, or None.
         why: the reason in words, for the operator.
-        refusals: if no dialect recognized the messages, the reason of each dialect by its name.
+        refusals: if no dialect recognized the messages, each dialect's reason by name.
     """
 
     topic: str

@@ -12,10 +12,10 @@ from translator.errors import ConfigError, unknown
 
 
 class AnnouncedChange(Struct, frozen=True, forbid_unknown_fields=True):
-    """Differences between the events of a release and those of the release before it.
+    """Differences between a release's events and those of the previous release.
 
     Args:
-        fields: fields of the envelope, or differences in parentheses (`upgrade_check`).
+        fields: envelope fields, or differences in parentheses (`upgrade_check`).
     """
 
     dialects: tuple[str, ...]

@@ -95,7 +95,7 @@ def _wanted(selection: Selection, translation: Translation) -> list[Record]:
 
 
 def _make(again: OfflineTranslator, output: str) -> None:
-    """Create or check the topic in the same way as the service's topics."""
+    """Create or check the topic just like the service's topics."""
     settings = again.settings
     if settings.writes(output):
         raise ConfigError(f"the service writes to topic {output}; choose another topic for --output")

@@ -21,7 +21,7 @@ _NOT_OF_THE_MESSAGE = frozenset({ErrorCode.HELD, ErrorCode.TOPIC_REFUSED})
 
 
 class Written(Struct, frozen=True):
-    """The output of the running release for a raw record: all copies of each event by number, and dead letters."""
+    """The running release's output for a raw record: all copies of each event by number, and dead letters."""
 
     events: Mapping[int, list[EventRecord]]
     letters: set[str]
@@ -47,7 +47,7 @@ def _as_read(record: Record) -> EventRecord:
 
 
 def differences(before: Written, now: Rewritten) -> frozenset[str] | None:
-    """Return how two results for a raw record differ, as fields of the envelope or differences in parentheses.
+    """Return how two results for a raw record differ, as envelope fields or differences in parentheses.
 
     None if they cannot be compared, because the dead letter's reason is not the message.
     """

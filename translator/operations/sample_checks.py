@@ -100,7 +100,7 @@ def _unreadable(subject: str, topic: str, verdict: Verdict, looks_like: str | No
 
 
 def _account(subject: str, verdict: Verdict, records: int, *, registry: bool) -> Iterator[Check]:
-    """Return lines whose counts add up to the number of records."""
+    """Return lines with counts that add up to the number of records."""
     if not records:
         yield Check(subject, "note", "it is empty, so there was nothing to test")
         return

@@ -49,7 +49,7 @@ class PartitionStatus(Struct, frozen=True):
 
 
 class DeadLetters(Struct, frozen=True):
-    """The number of a source's dead letters with one code that were not replayed."""
+    """The number of a source's dead letters with one code that have not been replayed."""
 
     source: str
     code: str
@@ -94,7 +94,7 @@ class Status(Struct, frozen=True):
     Args:
         members: the processes that read as this group; None if the brokers do not report them.
         missing: sentences about the topics that do not exist.
-        plugins: the plug-ins that provide dialects of the sources, as installed where the command runs.
+        plugins: the plug-ins that provide the sources' dialects, as installed where the command runs.
     """
 
     at_ms: int
@@ -235,7 +235,7 @@ def _name(item: tuple[Any, Any]) -> str:
 
 
 def _behind(reader: Partitions, unread: Range) -> float:
-    """Return the age of the first record in a range in seconds, or 0 if the range has no record."""
+    """Return the age of the first record in a range in seconds, or 0 if the range is empty."""
     record = next(iter(reader.read(unread)), None)
     return 0.0 if record is None else max(0.0, time.time() - record.timestamp()[1] / 1000)
 

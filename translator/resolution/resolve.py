@@ -75,7 +75,7 @@ class Translation(Struct, frozen=True, gc=False):
     outcome: Events | DeadLetter | Skip | Learned
     """The outcome to count in metrics.
 
-    It can differ from the result, because a translated message may be too large for a topic.
+    It may differ from the result, because a translated message may be too large for a topic.
     """
     events: Events | None = None
     """The message's events, or the events that its metadata announces."""

@@ -317,7 +317,7 @@ class BatchConsumer(driver.Consumer):
     async def _seek_back(self) -> None:
         """If records were fetched while the flow was stopped, fetch them again from the start positions.
 
-        A fetch that began before a rebalance can end after the positions were set, and consume the first records.
+        A fetch that began before a rebalance may end after the positions are set, and consume the first records.
         Upstream then seeks to the committed offsets, but never to offset 0, so those records would be lost.
         """
         try:

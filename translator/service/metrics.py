@@ -1,4 +1,4 @@
-"""All metrics, with their labels and help texts.
+"""All metrics, with their labels and help.
 
 The accounting counters are incremented together when a batch is acknowledged. At every scrape, `records_in = translated
 + dead + skipped + learned` is therefore true for each partition.
@@ -50,7 +50,7 @@ class BatchAccount(Struct):
     refused: Tallies[tuple[str, str]] = field(default_factory=Tallies)
     """Records that were translated but could not be written to a projection, by projection and code."""
     native: Tallies[str] = field(default_factory=Tallies)
-    """Records by their outcome on the native path: translated, or the reason why they were left to the plain path."""
+    """Records by outcome on the native path: translated, or the reason why the plain path handled them."""
     next_offset: int | None = None
     """Offset of the raw record after the batch; None if the batch is not part of a partition."""
     newest_record_ms: int | None = None

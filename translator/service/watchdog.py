@@ -1,4 +1,4 @@
-"""Stop a process that hangs, because a supervisor restarts only processes that have ended.
+"""Stop a process that hangs, because a supervisor restarts only processes that have exited.
 
 The watchdog is a separate thread, because a blocked event loop cannot watch itself. The watchdog counts its own
 iterations instead of seconds, because a suspended process (SIGSTOP, a suspended machine) is not hanging. Code that

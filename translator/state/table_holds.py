@@ -32,7 +32,7 @@ CAUGHT_UP = "!caught-up/"
 """Key prefix for replay progress in the metadata topic."""
 
 PATIENCE = 10.0
-"""Seconds that a message for a held table waits for a replay that has nearly caught up, before the message is held too.
+"""Seconds for which a message for a held table waits for a replay that has nearly caught up, before it is held too.
 """
 
 TABLES = 1_000

@@ -40,7 +40,7 @@ def dead_letter_record(
 
     `output` is a projection's topic if the message is missing only from that projection. If the value does not fit, its
     SHA-256 and size replace it. If the record still does not fit, the key and the original headers are dropped, too.
-    The original message remains in its raw topic. If a message is left out because of masks, only its size is stored.
+    The original message remains in its raw topic. If a message is omitted because of masks, only its size is stored.
     With its hash, anyone who knows the rest of the message could find a masked value by trial and error.
     """
     ours: Headers = [
@@ -88,7 +88,7 @@ class Letter(Struct, frozen=True):
 
     @property
     def is_left_out(self) -> bool:
-        """Return whether the message was left out because some of its source's columns are masked."""
+        """Return whether the message was omitted because some of its source's columns are masked."""
         return self.body_bytes is not None and _HASH not in {name for name, _ in self.ours}
 
     def reason_without_values(self, *, masked: bool) -> str | None:
@@ -105,7 +105,7 @@ def read_dead_letter(
 ) -> Letter | None:
     """Parse a record from `dead_letter_record`. Returns None for a record that the translator did not write.
 
-    A message can already contain our headers, because it was a dead letter before. The last of these headers belong to
+    A message may already contain our headers, because it was a dead letter before. The last of these headers belong to
     this dead letter.
 
     Raises:

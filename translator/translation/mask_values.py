@@ -46,7 +46,7 @@ def _keep_last(rule: MaskRule, key: bytes | None) -> Masked:
 
 
 def _part(text: str, part: slice, length: int) -> str:
-    """Return part of a text, or nothing if the part would be the whole text."""
+    """Return part of a string, or nothing if the part would be the whole string."""
     return text[part] if len(text) > length else ""
 
 
@@ -68,5 +68,5 @@ TEXT = frozenset({"hash", "truncate", "keep_last", "replace"})
 
 
 def text_of(value: Scalar) -> str:
-    """Return a value's canonical text. 7 and "7" have the same text, so that columns of both types can be joined."""
+    """Return a value's canonical text. 7 and "7" have the same text, so columns of both types can be joined."""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()

@@ -1,7 +1,7 @@
 """Masks. Every change passes through this module after the dialect has decoded it and before anything else uses it.
 
 Events, keys, images, records, schemas and guards only see the masked change. A message that cannot be translated cannot
-be masked, so it is left out: see `Translator` and `dead_letter` (docs/decisions/0010-masks.md).
+be masked, so it is omitted: see `Translator` and `dead_letter` (docs/decisions/0010-masks.md).
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class SourceMasks:
         self._warn(f"source {self._source}, table {quote(table, 200)}: {KEY_IS_HASHED.format(', '.join(columns))}")
 
     def _announcement(self, change: OtherChange) -> OtherChange:
-        """Remove SQL text, which can contain values from any table: defaults, comments, conditions."""
+        """Remove SQL text, which may contain values from any table: defaults, comments, conditions."""
         if change.kind != "schema":
             return change
         left_out = False
@@ -123,8 +123,8 @@ class SourceMasks:
 
 
 KEY_IS_HASHED = (
-    "key columns are hashed ({}): outputs identify rows by hashes. Rows stay distinct and joins work as long as "
-    "masks.key does not change. Setting the mask, or changing masks.key, gives every row a different key"
+    "key columns are hashed ({}): outputs identify rows by hashes. Rows stay distinct and joins work until masks.key "
+    "changes. Setting the mask, or changing masks.key, gives every row a different key"
 )
 
 

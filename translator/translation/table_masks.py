@@ -16,7 +16,7 @@ from translator.message import Image, OtherChange, RowChange
 from translator.translation.mask_values import TEXT, Masked
 
 NOTE = "MASKED"
-"""Note on an event from which something was left out because of a mask. `MASKED=col` means that this column is masked.
+"""Note on an event from which something was omitted because of a mask. `MASKED=col` means that this column is masked.
 """
 
 KEPT = 4096
@@ -266,10 +266,10 @@ _of_row = re.compile(r"(UPDATE BEFORE )?\$\.").match
 
 
 def _leave_members_out(change: RowChange, *, certain: bool) -> bool:
-    """Leave out the writer's additional fields that could contain parts of the row. Returns whether any were left out.
+    """Omit the writer's additional fields that could contain parts of the row. Returns whether any were left out.
 
     Args:
-        certain: it is certain that no column in the table is masked. An untranslated field (`$.key`) can still contain
+        certain: it is certain that no column in the table is masked. An untranslated field (`$.key`) may still contain
             masked values.
     """
     kept = {name: text for name, text in (change.ext or {}).items() if not _of_row(name)} if certain else {}

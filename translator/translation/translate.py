@@ -41,7 +41,7 @@ from translator.translation.refusals import bounded, our_line, without_text
 from translator.translation.source_order import NativeOrder
 
 _PLACES = 4096
-"""Maximum number of partitions whose constant texts are cached."""
+"""Maximum number of partitions whose constant strings are cached."""
 
 METADATA_MISSING = (
     "was not learned in time. Replay this message once its metadata message has arrived; the source must also read "
@@ -93,7 +93,7 @@ class Translator:
     """Translates messages from one source.
 
     Args:
-        order: how to order the source's rows; None for the order of arrival.
+        order: how to order the source's rows; None for arrival order.
         masks: the source's column masks, or None.
     """
 
@@ -116,7 +116,7 @@ class Translator:
     @property
     def run(self) -> int:
         """The number of messages to translate together. The messages of a plug-in are translated one by one, so that
-        the process can do other work after a message that took long.
+        the process can do other work after a slow message.
         """
         return 1 if self.is_plugin else RUN
 
@@ -126,7 +126,7 @@ class Translator:
         return self.masks is None or self.masks.keeps_messages
 
     def translate(self, message: Message) -> Result:
-        """Return the result for one message. An unexpected exception becomes a dead letter with INTERNAL."""
+        """Return the result for one message. An unexpected exception results in a dead letter with INTERNAL."""
         (result,) = self.translate_run((message,))
         return result
 
@@ -189,7 +189,7 @@ class Translator:
             return None
 
     def announcement(self, message: Message, learned: Learned) -> Events | DeadLetter:
-        """Return the events of a metadata message that also announces a change."""
+        """Return the events for a metadata message that also announces a change."""
         return self._events(message, learned.announces)
 
     def encode(self, codec: Encoder, message: Message, events: Events) -> list[Record] | DeadLetter:
@@ -289,5 +289,5 @@ class Translator:
         )
 
     def _place(self, topic: str, partition: int, topic_id: str) -> tuple[str, str]:
-        """Return the texts that all events from a partition share: the beginning of `id`, and `pos_scope`."""
+        """Return the strings that all events from a partition share: the beginning of `id`, and `pos_scope`."""
         return f"{self.source}/{topic}/{partition}/", f"{topic}:{partition}@{topic_id}"

@@ -19,7 +19,7 @@ MAX_ZEROS = 400
 """Maximum number of zeros that a decimal's plain form may have in addition to its text. This is enough for every double
 (5e-324).
 
-Otherwise, six bytes such as `1e1999` would become 2 000 bytes, and a message of one megabyte could fill the memory.
+Otherwise, six bytes such as `1e1999` would expand to 2 000 bytes, and a one-megabyte message could fill the memory.
 """
 
 _WIDEST = 10 ** (MAX_EXPONENT + 1)
@@ -171,7 +171,7 @@ def _float_of_text(text: str, raw: object) -> float | str:
 
 
 def to_float32(value: object) -> float | str:
-    """Return the single-precision number with the fewest digits that identify it: 1.100000023841858 becomes 1.1."""
+    """Return the single-precision number with the fewest digits that identify it: 1.1 for 1.100000023841858."""
     number = to_float64(value)
     if isinstance(number, str):
         return number

@@ -1,4 +1,4 @@
-"""The home page: the pipeline with the state of each part, and what needs a person now."""
+"""The home page: the pipeline with the state of each part, and what needs attention now."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class PipelinePart(NamedTuple):
 
 
 class SourceLag(NamedTuple):
-    """The backlog of a source over all its partitions, and how it developed."""
+    """A source's backlog over all its partitions, and its history."""
 
     source: str
     partitions: int
@@ -111,7 +111,7 @@ class HomePages:
         return Facts(status, () if status.missing else self._view.letters().letters)
 
     async def _sink_state(self) -> tuple[SinkState | None, str | None]:
-        """Return the state of the sink, or the reason why it is unknown."""
+        """Return the sink's state, or the reason why it is unknown."""
         if self._sink is None:
             return None, None
         try:
@@ -153,7 +153,7 @@ class HomePages:
         return parts
 
     def _lags(self, facts: Facts) -> list[SourceLag]:
-        """Add the present state to the history, and return the backlog of each source, the oldest first."""
+        """Add the current state to the history, and return each source's backlog, oldest first."""
         lags = _lags(facts.status.partitions)
         seen = {f"lag {lag.source}": float(lag.lag) for lag in lags}
         seen |= {f"behind {lag.source}": lag.behind_seconds for lag in lags}

@@ -1,4 +1,4 @@
-"""The pages of dead letters: the list with filters, a single dead letter, and the replay of a group."""
+"""The dead-letter pages: the list with filters, a single dead letter, and the replay of a group."""
 
 from __future__ import annotations
 

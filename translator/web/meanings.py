@@ -1,4 +1,4 @@
-"""The meanings of codes and notes, and the runbooks of alerts, as the documentation explains them."""
+"""The meanings of codes and notes, and the alerts' runbooks, as the documentation explains them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Meaning(Struct, frozen=True, forbid_unknown_fields=True):
     """An explanation of a code or a note.
 
     Args:
-        page: the page of the documentation that explains it, as a path in the repository.
+        page: the documentation page that explains it, as a path in the repository.
         heading: the section of that page.
     """
 
@@ -36,7 +36,7 @@ class Runbook(Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def runbooks() -> Mapping[str, Runbook]:
-    """Return the runbooks by alert, in the order of their pages."""
+    """Return the runbooks by alert, in page order."""
     text = resources.files("translator.web").joinpath("runbooks.json").read_bytes()
     return msgspec.json.decode(text, type=dict[str, Runbook])
 

@@ -1,4 +1,4 @@
-"""Measurements that the desk has seen recently, as small lines. They exist only in the memory of the desk."""
+"""The desk's recent measurements, as sparklines. They exist only in the memory of the desk."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class Measurements:
         self._samples: deque[tuple[int, Mapping[str, float]]] = deque(maxlen=SAMPLES)
 
     def add(self, at_ms: int, values: Mapping[str, float]) -> None:
-        """Add a sample unless it is not newer than the last one, which several readers of the page share."""
+        """Add a sample if it is newer than the last one. Several readers of the page share the samples."""
         if not self._samples or self._samples[-1][0] < at_ms:
             self._samples.append((at_ms, dict(list(values.items())[:SERIES])))
 
     def line(self, name: str, written: Callable[[float], str]) -> Sparkline | None:
-        """Return the course of a measurement, or None for fewer than two samples.
+        """Return a measurement as a sparkline, or None for fewer than two samples.
 
         Args:
             written: returns a value as text.

@@ -1,6 +1,6 @@
-"""The cases that need a person now: the rules of the charts' alerts, applied to what the desk reads.
+"""The cases that need attention now: the charts' alert rules, applied to what the desk reads.
 
-An alert that needs the history of a metric, such as the growth of a lag, has no rule here. A test compares the rules
+An alert that needs a metric's history, such as growing lag, has no rule here. A test compares the rules
 with the charts.
 """
 
@@ -19,7 +19,7 @@ from translator.operations.status import Status
 from translator.web.sink_view import SinkState
 
 LAG_SECONDS = 300
-"""Age of the oldest unread record from which a source is late: the default of `prometheusRule.lagSeconds`."""
+"""Age of the oldest unread record above which a source is late: the default of `prometheusRule.lagSeconds`."""
 
 Severity: TypeAlias = Literal["critical", "warning"]
 Part: TypeAlias = Literal["sources", "translator", "topic", "projections", "tables"]

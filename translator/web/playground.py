@@ -1,4 +1,4 @@
-"""The playground: one message, which product wrote it, how it is read, and the resulting events."""
+"""The playground: one message, the product that wrote it, its interpretation, and the resulting events."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Sample(Struct, frozen=True, forbid_unknown_fields=True):
     message: str
     before: str
     other_options: str = ""
-    """Options that give another meaning to the message, to compare both."""
+    """Options that give the message a different meaning, for comparison."""
 
 
 class PastedMessage(Struct, frozen=True):
@@ -81,7 +81,7 @@ class MessageReading(Struct, frozen=True):
         layout: names, types and lengths in the message, without row data.
         raw: the message as shown next to its events.
         finding: the result of recognition, if requested.
-        refusals: if no dialect recognizes the message, the reason of each dialect by its name.
+        refusals: if no dialect recognizes the message, each dialect's reason by name.
     """
 
     dialect: str

@@ -1,4 +1,4 @@
-"""The content of the playground's page, which a server renders, and which a browser renders from files."""
+"""The content of the playground page, which a server renders, or a browser from files."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def translated(question: PastedMessage) -> dict[str, Any]:
 
 
 def translated_sample(sample: Sample) -> dict[str, Any]:
-    """Return the content of the page that shows a sample, read with its other options as well if it has any."""
+    """Return the content of a sample's page, which also shows the sample read with its other options, if it has any."""
     question = PastedMessage(sample.message, sample.encoding, sample.dialect, sample.options, sample.before)
     other = None
     if sample.other_options:

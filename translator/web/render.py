@@ -33,7 +33,7 @@ async def asked(ask: Callable[[], Found], nav: Nav, *, seconds: float | None = _
     """Return the result of a call that queries brokers, or an error page with the reason.
 
     Args:
-        seconds: how long the client waits, including the wait for other calls; None for as long as the call takes.
+        seconds: how long the client waits, including the wait for other calls; None for no limit.
     """
     try:
         async with asyncio.timeout(seconds):

@@ -35,7 +35,7 @@ class LetterView(Struct, frozen=True):
 
     Args:
         layout: names, types and lengths in the message; only the size for a source with masks.
-        now: what the message would become with the current configuration, in lines without row data.
+        now: the message's result with the current configuration, in lines without row data.
         raw: the message; None if it must not be shown.
         events: the resulting events; empty if they must not be shown.
         dialect: the dialect of the source; empty if the configuration no longer contains the source.
@@ -85,7 +85,7 @@ class ServiceView:
         return stored.letter.reason_without_values(masked=self.is_masked(stored))
 
     def letter(self, partition: int, offset: int, *, reveal: bool) -> LetterView | None:
-        """Return a dead letter, or None if no dead letter is at that position.
+        """Return the dead letter at a position, or None if there is none.
 
         Args:
             reveal: include the complete message and its events, if masks allow it.
@@ -109,8 +109,8 @@ class ServiceView:
         )
 
     def replay(self, source: str, code: str, *, execute: bool) -> ReplayReport:
-        """Replay a source's dead letters with a code, or report what they would become. A report changes nothing: no
-        topic is created, and no schema is registered.
+        """Replay a source's dead letters with a code, or report what a replay would produce. A report changes nothing:
+        no topic is created, and no schema is registered.
         """
         settings = self.settings if execute else _creating_nothing(self.settings)
         if execute:

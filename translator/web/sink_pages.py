@@ -19,13 +19,13 @@ NAV = (("/sink", "Lakehouse"),)
 
 
 class TableRow(NamedTuple):
-    """A table with what follows from the batches and verifications.
+    """A table, with information from the batches and verifications.
 
     Args:
         changed: when a batch last changed it, and which.
-        command: what ends a parked table's wait, once the cause is corrected; None for other tables.
+        command: how to resume a parked table once the cause is corrected; None for other tables.
         verified: a sentence for each source that the table was compared with.
-        differs: whether the last conclusive comparison with any source found rows that differ.
+        differs: whether the last conclusive comparison with any source found differing rows.
     """
 
     table: SinkTable

@@ -49,7 +49,7 @@ class SinkVerification(Struct, frozen=True):
 
     @property
     def differing(self) -> int:
-        """The number of rows that differed when the comparison was last conclusive."""
+        """The number of rows that differed in the last conclusive comparison."""
         return 0 if self.conclusive is None else self.conclusive.differing
 
 
@@ -132,7 +132,7 @@ class SinkView:
         """Return the current state, at most a few seconds old.
 
         Raises:
-            FatalError: the sink's program failed, or its output has another form. The text gives the reason.
+            FatalError: the sink's program failed, or its output has a different format. The text gives the reason.
         """
         return self._state.get()
 

@@ -73,7 +73,7 @@ def test_a_property_that_fails(tmp_path: Path) -> None:
         (("test", "nothing"), "nothing/pyproject.toml cannot be read: No such file or directory"),
         (("test", "cdc-dialect-twice"), "cdc-dialect-twice/cases contains no case"),
         (("test", "cdc-dialect-two"), "has 2 entry points"),
-        (("test", "cdc-dialect-damaged"), "is not the project of a distribution: TOMLDecodeError"),
+        (("test", "cdc-dialect-damaged"), "is not a distribution's project file: TOMLDecodeError"),
         (("test", "cdc-dialect-odd"), "cases/odd.json: Object contains unknown field `mesages`"),
         (("test", "cdc-dialect-list"), "is list; expected a table"),
         (("test", "cdc-dialect-folder"), "cases/folder.json cannot be read: Is a directory"),

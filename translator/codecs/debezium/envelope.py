@@ -16,7 +16,7 @@ OFFSET_LIMIT = 2**42
 class ConnectSource(Struct, frozen=True, omit_defaults=True):
     """The origin of a change (`source`). All fields are scalars because Flink reads `source` as a map of strings.
 
-    Unknown fields are left out: Iceberg's transform routes by `schema` if the field exists, even if it is null.
+    Unknown fields are omitted: Iceberg's transform routes by `schema` if the field exists, even if it is null.
     """
 
     version: str

@@ -129,7 +129,7 @@ def _split(row: ImageRow, after: Columns, missing: tuple[str, ...]) -> list[Conn
     """Split a key change as Debezium does: delete the row under the old key and create a row under the new one.
 
     The create writes the whole row, and the delete removes the old row's values. Unlike in other updates, a column that
-    was not sent would therefore become NULL permanently. If a row had no key and consumers would miss its old image,
+    was not sent would therefore be set to NULL permanently. If a row had no key and consumers would miss its old image,
     only the create is written (`as_create`). Consumers that keep rows by key do not have the old row.
     """
     _refuse_lost(row, missing)

@@ -63,7 +63,7 @@ class _Shared(Struct):
     """The fields that all rows in a message share. An empty `findings` is reused for the next row, because few rows
     need more.
 
-    `listed`: the table's columns, if an after image leaves out columns that exist.
+    `listed`: the table's columns, if an after image omits columns that exist.
     """
 
     message: RowMessage
@@ -128,14 +128,14 @@ def _missing(listed: Sequence[str], row: Row) -> list[str] | None:
 
 
 def _changed(before: Row, after: Row) -> list[str]:
-    """Return columns whose text differs. After a message's first row, `old` can also list unchanged columns (§4.3)."""
+    """Return columns whose text differs. After a message's first row, `old` may also list unchanged columns (§4.3)."""
     return [name for name, value in before.items() if value != after[name]]
 
 
 def _with_key(old: Row, after: Row, key: Sequence[str]) -> Row:
-    """Return `old` plus the key columns that it leaves out as unchanged. Every row image contains the whole key.
+    """Return `old` plus the key columns that it omits as unchanged. Every row image contains the whole key.
 
-    Other columns stay unknown. Under NOBLOB, `old` can lack a changed column, because the server did not log the
+    Other columns stay unknown. Under NOBLOB, `old` may lack a changed column, because the server did not log the
     column's previous value. In that case, absent does not mean unchanged.
     """
     return {name: old.get(name, value) for name, value in after.items() if name in old or name in key}

@@ -178,7 +178,7 @@ class ContinuityGuard:
         return self._finding(message, row, (evidence, earlier, reading, self._known.unconfirmed(reading)))
 
     def _finding(self, message: Message, row: RowEvidence, contradiction: Contradiction) -> Finding:
-        """Return a text with position and direction, but never row contents."""
+        """Return a description with position and direction, but never row contents."""
         evidence, earlier, reading, unconfirmed = contradiction
         declared, other = _MEANINGS[reading]
         change, differ = row.change, row.differing()
@@ -256,7 +256,7 @@ class ContinuityGuard:
     def _announced(self, change: OtherChange) -> None:
         """Discard the known rows of the table in a DDL statement, because they may have changed.
 
-        If the statement can affect other tables or contains rows, discard all known rows.
+        If the statement may affect other tables or contains rows, discard all known rows.
         """
         if change.ddl is not None:
             one = change.ddl.parsed and len(change.ddl.tables or ()) == 1 and not change.notes
@@ -267,7 +267,7 @@ class NativeContinuityGuard(ContinuityGuard):
     """One partition's check, with the extension's state, in which the extension checks the messages that it translated.
 
     Args:
-        decode: the dialect's decoder, for the texts of findings.
+        decode: the dialect's decoder, for the wording of findings.
     """
 
     def __init__(

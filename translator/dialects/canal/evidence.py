@@ -70,6 +70,6 @@ def _key(change: RowChange, image: Image | None) -> RowKey | None:
 
 
 _encode = msgspec.json.Encoder().encode
-# Equal for the same columns and values in any order. The text of the values is hashed, because Python hashes the
+# The same for the same columns and values, in any order. The text of the values is hashed, because Python hashes the
 # numbers -1 and -2 to the same value, so that a change from one to the other would look like no change.
 _encode_sorted = msgspec.json.Encoder(order="deterministic").encode

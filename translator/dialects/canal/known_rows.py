@@ -33,7 +33,7 @@ class KnownRows(Protocol):
 
     def get(self, table: TableName, key: bytes, /) -> KeyState | None: ...
     def keep(self, table: TableName, key: bytes, state: KeyState, /) -> None:
-        """Set a key's state. Forget the key that was not changed for the longest time if there are too many."""
+        """Set a key's state. If there are too many keys, forget the one that has gone unchanged the longest."""
         ...
 
     def forget(self, table: TableName | None, /) -> None:
@@ -67,7 +67,7 @@ class KnownRows(Protocol):
 
 Contradiction: TypeAlias = tuple[int, bool, int, Listed]
 """The offset of the other change, whether that change was misread, how the misread one was read, and the unconfirmed
-updates that were read in the same way.
+updates that were read the same way.
 """
 
 

@@ -143,7 +143,7 @@ MARKS: tuple[WriterMark, ...] = (
         "id 0, no types and no keys, es in seconds", _of_connector, ("oss",), "ckafka", "inferred", legacy=False
     ),
     WriterMark("id 0", _zero_id, ("oss",), "ticdc", "inferred", legacy=False),
-    WriterMark("none of id, es, ts and sqlType", _bare, ("oss", "ckafka"), "flink_cdc", "inferred", legacy=False),
+    WriterMark("none of id, es, ts or sqlType", _bare, ("oss", "ckafka"), "flink_cdc", "inferred", legacy=False),
     # Only `auto` checks this mark. Profiles whose writers do not write such cells reject the cells when they read rows.
     WriterMark("cells that are not strings", _native_cells, (), "flink_cdc", "inferred", legacy=False),
     WriterMark("es not in whole seconds", _milliseconds, ("oss",), "dts", "inferred", legacy=True),

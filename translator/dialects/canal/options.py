@@ -79,8 +79,8 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     """The table for each topic, for messages without a table name, as from Flink's and SeaTunnel's own sinks (§1)."""
 
     heartbeat_tables: tuple[str, ...] = ()
-    """Patterns for `db.table`: tables that a server writes to show that it is alive (§3.3). No pattern is set by
-    default, because a table with such a name can belong to the user.
+    """Patterns for `db.table`: tables that a server writes to show that it is alive (§3.3). A table with such a name
+    might belong to the user, so no pattern is set by default.
     """
 
     continuity: Continuity | None = None

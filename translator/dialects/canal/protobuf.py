@@ -1,8 +1,8 @@
 """Convert Canal's own records, which are Protobuf, to the flat messages that Canal writes with `flatMessage=true`.
 
-A record is a packet with one batch of entries. Each entry with rows or a statement becomes one flat message, with the
-fields that Canal's converter (MQMessageUtils, 1.1.7) sets. `ts` is missing, because it is the time of the conversion.
-Field numbers are those of CanalProtocol.proto and EntryProtocol.proto.
+A record is a packet with one batch of entries. Each entry with rows or a statement is converted to one flat message,
+with the fields that Canal's converter (MQMessageUtils, 1.1.7) sets. `ts` is missing, because it is the time of the
+conversion. Field numbers are those of CanalProtocol.proto and EntryProtocol.proto.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _TYPES = dict(
 )
 
 Fields: TypeAlias = Mapping[int, Sequence[Any]]
-"""The values of a message by field number: an integer or bytes each."""
+"""A message's values by field number, each an integer or bytes."""
 
 
 def flat_messages(value: bytes) -> list[bytes]:
@@ -92,8 +92,8 @@ def _flat(entry: bytes, batch: int, path: str) -> Iterator[bytes]:
 
 
 def _rows(rows: Sequence[Fields], type_: str, path: str) -> dict[str, Any]:
-    """Return the fields of a flat message that describe its rows. The types are those of the last row, and the key that
-    of the first row.
+    """Return the fields of a flat message that describe its rows. The types come from the last row, and the key from
+    the first row.
     """
     data, old = [], []
     types: dict[str, Any] = {"mysqlType": {}, "sqlType": {}}
@@ -187,7 +187,7 @@ def _part(fields: Fields, number: int, path: str) -> Fields:
 def _of_bytes(value: int | bytes, path: str) -> bytes:
     if isinstance(value, bytes):
         return value
-    raise _damaged("a number in place of a message or a text", path)
+    raise _damaged("a number in place of a message or a string", path)
 
 
 def _text(fields: Fields, number: int, path: str) -> str:

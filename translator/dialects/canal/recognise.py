@@ -136,7 +136,7 @@ def _left_to_the_operator(
 
 def _bodies(value: bytes) -> Iterator[Body]:
     """Return the objects in a record, which contains a single object, one object per line, or an array of objects. A
-    text that only the dialect can read has no traits.
+    value that only the dialect can read has no traits.
     """
     for text in (value, *value.splitlines()):
         try:

@@ -98,7 +98,7 @@ def _check_width(columns: Mapping[str, object], path: str, limits: Limits) -> No
 
 
 def read_types(body: JsonObject, limits: Limits) -> Types:
-    """Return `mysqlType` in order. The field can be missing, and so can a column's type (§7.3)."""
+    """Return `mysqlType` in order. The field may be missing, and so may a column's type (§7.3)."""
     types = field(body, "mysqlType", dict, "$", optional=True) or {}
     _check_width(types, "$.mysqlType", limits)
     if not _TEXT_OR_NULL.issuperset(map(type, types.values())):

@@ -89,7 +89,7 @@ def statement_in_place_of_rows(head: Head, spelling: Spelling) -> list[Change]:
     MIXED), so that the changed rows are unknown.
 
     Raises:
-        MessageError: the message contains neither a row nor a text, or the database never logs this type as text.
+        MessageError: the message contains neither a row nor SQL text, or the database never logs this type as text.
     """
     if head.sql is None:
         reason = f"a message of type {head.type} has neither rows nor SQL"
@@ -114,7 +114,7 @@ def alive(head: Head) -> OtherChange:
 
 
 def _placed(head: Head, change: T) -> T:
-    """Return the change with its message's times, positions and notes."""
+    """Return the change, with the times, positions and notes of its message."""
     change.ts_commit_us, change.ts_capture_us = head.ts_commit_us, head.ts_capture_us
     change.pos_native, change.tx = head.pos_native, head.tx
     change.notes = [*head.notes, *(change.notes or ())] or None

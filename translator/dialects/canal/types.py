@@ -115,8 +115,8 @@ def _serial(type_: MysqlType, spelling: Spelling) -> Coding:
 
 
 def _decimal(type_: MysqlType, spelling: Spelling) -> Coding:
-    """Return the coding of a DECIMAL. Without parameters, the scale is unknown rather than 0, because some writers
-    leave the parameters out (§6.5).
+    """Return the coding of a DECIMAL. Without parameters, the scale is unknown rather than 0, because some writers omit
+    the parameters (§6.5).
     """
     if not type_.numbers:
         return plain("decimal")
@@ -136,7 +136,7 @@ def _double(type_: MysqlType, spelling: Spelling) -> Coding:
 
 
 def _bit(type_: MysqlType, spelling: Spelling) -> Coding:
-    """For MySQL, BIT without parameters is BIT(1), but a writer can leave parameters out."""
+    """For MySQL, BIT without parameters is BIT(1), but a writer may omit parameters."""
     width = type_.numbers[0] if type_.numbers else 64
     if not 1 <= width <= 64:
         return UNKNOWN

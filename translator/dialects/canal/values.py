@@ -39,7 +39,7 @@ def wide_bit(width: int, value: object) -> Scalar:
 
 
 def padded_bytes(length: int, value: object) -> Scalar:
-    """A BINARY(n) always has n bytes, but canal leaves out trailing 0x00 bytes."""
+    """A BINARY(n) always has n bytes, but canal omits trailing 0x00 bytes."""
     if isinstance(value, str) and len(value) > length:
         raise Unrepresentable("LENGTH_EXCEEDED", value)
     return bytes_from_latin1(value.ljust(length, "\0") if isinstance(value, str) else value)
@@ -116,7 +116,7 @@ def _one_reading(value: object, readings: Sequence[str | None], code: str) -> st
 
 
 def enum_label(labels: Sequence[str], form: str, value: object) -> str:
-    """A 1-based index, or a label. 0 is the empty text that MySQL stores for a rejected value."""
+    """A 1-based index, or a label. 0 is the empty string that MySQL stores for a rejected value."""
     text = str(value)
     by_index = None
     if form != "text" and _INDEX.match(text) and int(text) <= len(labels):

@@ -22,7 +22,7 @@ from translator.errors import ErrorCode, MessageError
 
 Row: TypeAlias = Mapping[str, object]
 OldRow: TypeAlias = Row | None
-"""An `old` entry can be null or empty if no change is known (§4.1)."""
+"""An `old` entry may be null or empty if no change is known (§4.1)."""
 
 FORM_CHANGED = datetime(2022, 3, 20, tzinfo=timezone(timedelta(hours=8)))
 """A DTS instance that was created before this time and has not been restarted since then writes the legacy format
@@ -212,7 +212,7 @@ def notes_on_old(images: Images, era: Era, key: Sequence[str]) -> tuple[str, ...
     columns.
 
     In a message's first row, canal lists only changed columns in `old`. A topic that is partitioned by key can split a
-    message, and then the first row can list columns that changed in earlier rows (§4.3, §4.6). An unchanged column
+    message. The first row may then list columns that changed in earlier rows (§4.3, §4.6). An unchanged column
     therefore proves nothing, and neither does a full image of a row whose key changed. However, if a key column is
     listed although it did not change, a statement must have changed the keys of other rows.
 

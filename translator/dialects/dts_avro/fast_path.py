@@ -66,8 +66,8 @@ def _not_a_value(cell: Cell) -> Scalar:
 # -- numbers
 
 _MAX_DIGITS = 20
-"""Texts with this many digits are left to the plain path. A precision of more than one byte shifts the length into the
-digits, so that a text can look like a number although more digits follow.
+"""Values with this many digits are left to the plain path. A precision of more than one byte shifts the length into the
+digits, so a value might look like a number although more digits follow.
 """
 
 

@@ -48,8 +48,8 @@ _DAYS = _Days()
 
 
 def _fraction(digits: int) -> Callable[[bytes], str | None]:
-    """Return a function that converts the last component's bytes to `.f…`. The function returns empty text for zero,
-    and None if the fraction must be checked.
+    """Return a function that converts the last component's bytes to `.f…`. The function returns an empty string for
+    zero, and None if the fraction must be checked.
     """
     text = f".%0{digits}d"
     limit = 10**digits

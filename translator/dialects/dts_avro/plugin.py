@@ -1,4 +1,4 @@
-"""The dialect as the translator finds it: the target of its entry point."""
+"""The dialect's plug-in description, the target of its entry point."""
 
 from __future__ import annotations
 

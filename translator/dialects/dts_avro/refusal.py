@@ -31,7 +31,7 @@ class Refusals:
         return MessageError(ErrorCode.MALFORMED_AVRO, "a string is not valid UTF-8")
 
     def _scan_whole(self, value: bytes) -> None:
-        """Walk strictly over the bytes to find the fault and its position. Texts are not checked."""
+        """Walk strictly over the bytes to find the fault and its position. Strings are not checked."""
         end = self._scan(value, 0)
         if end == len(value):
             return

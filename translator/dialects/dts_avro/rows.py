@@ -277,8 +277,8 @@ class _Images(Struct):
 
 
 def _images(record: DtsRecord, operation: _Row, columns: int) -> tuple[_Images, Sequence[str]]:
-    """Return both images and notes. INIT has never been observed. The row of an INIT can be in either image, but not in
-    both (§11).
+    """Return both images and notes. INIT has never been observed. An INIT's row may be in either image, but not in both
+    (§11).
     """
     name, before, after = record.operation, record.before, record.after
     notes: Sequence[str] = ()

@@ -34,7 +34,7 @@ class AvroColumn(Struct, frozen=True):
 
 def avro_column(name: str, declared: AvroType) -> AvroColumn:
     """Return the column for a field: a type, or a union of null and a type. If a union has several types, it is unknown
-    which type the column has at the source. The column then has no type, and its values become issues.
+    which type the column has at the source. The column then has no type, and its values are reported as issues.
     """
     types = [branch for branch in declared.branches if branch.kind != "null"] if declared.branches else [declared]
     if not types or types[0].kind == "null":

@@ -21,8 +21,8 @@ _NESTED = ("type", "items", "values")
 
 
 def reading_part(text: str) -> str:
-    """Return a schema without the parts that are not needed to read data. Returns "" for a text that is not JSON and is
-    therefore unusable.
+    """Return a schema without the parts that are not needed to read data. Returns "" for a schema that is not JSON and
+    is therefore unusable.
 
     Other mistakes remain in the schema and are reported when it is used.
     """
@@ -64,7 +64,7 @@ def _symbol(declared: Any) -> Any:
 
 
 def _scalars(declared: Mapping[str, Any], kinds: Mapping[str, type]) -> dict[str, Any]:
-    """Return the fields with these names. A field with a different type becomes null, which is also invalid."""
+    """Return the fields with these names. A field with a different type is replaced by null, which is also invalid."""
     kept = {
         name: declared[name] if type(declared[name]) is kind else None
         for name, kind in kinds.items()

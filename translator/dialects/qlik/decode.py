@@ -81,7 +81,7 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Qlik:
-    """Qlik Replicate on Kafka: data messages become row changes, metadata messages are learned."""
+    """Qlik Replicate on Kafka: data messages are converted to row changes, metadata messages are learned."""
 
     name = "qlik"
     learns = True

@@ -162,7 +162,7 @@ def _no_time(what: str, path: str) -> MessageError:
 
 
 def read_time(text: str) -> int | None:
-    """Return microseconds since 1970 for a text, in UTC if it has no zone, or None if it is not a time."""
+    """Return microseconds since 1970 for a string, in UTC if it has no zone, or None if it is not a time."""
     match = _TIMESTAMP.match(text)
     try:
         return None if match is None else _micros(match)

@@ -16,7 +16,7 @@ DATA, METADATA = "DT", "MD"
 _TYPES = {DATA: DATA, METADATA: METADATA}
 
 MAX_SCHEMA_ID_CHARS = 128
-"""Maximum length of a messageSchemaId. A valid id has 32 hex digits and becomes a Kafka key, so longer ids are
+"""Maximum length of a messageSchemaId. A valid id has 32 hex digits and is used as a Kafka key, so longer ids are
 rejected.
 """
 

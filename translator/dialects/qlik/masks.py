@@ -105,7 +105,7 @@ def check_byte_order(column: int | None, change: int | None, highest: int, path:
 
 
 class Gaps(Struct, frozen=True):
-    """Determines which nulls in a message are values, if a columnMask leaves columns out.
+    """Determines which nulls in a message are values, if a columnMask excludes columns.
 
     A column that was not captured is still sent, with value null (§0.3). If a column has a value although its bit is
     clear, the value is used, and the mask cannot belong to this row. In that case, it is unknown which nulls are

@@ -1,6 +1,6 @@
-"""The native path for Avro rows: each record becomes equivalent JSON, cell by cell.
+"""The native path for Avro rows: each record is converted to equivalent JSON, cell by cell.
 
-Avro's counts of days and unscaled digits become canonical text. Other types are left to the plain path.
+Avro's counts of days and unscaled digits are converted to canonical text. Other types are left to the plain path.
 """
 
 from __future__ import annotations

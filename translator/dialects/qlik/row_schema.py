@@ -253,7 +253,7 @@ class WriterSchemas:
         self._bytes = 0
 
     def of(self, text: bytes) -> WriterSchema:
-        """Return the schema for a text."""
+        """Return the schema for its text."""
         found = self._held.get(text)
         if found is None:
             if self._bytes + len(text) > _HELD_BYTES:

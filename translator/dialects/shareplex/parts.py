@@ -1,4 +1,4 @@
-"""The objects in a value, each with its operation and table. The two halves of an update become one part.
+"""The objects in a value, each with its operation and table. The two halves of an update form one part.
 
 No sample shows UPDATE BEFORE or UPDATE AFTER (§4, Before/after pairs). Halves are joined only within one value. Joining
 halves across values would require state, and an event must not depend on another record.

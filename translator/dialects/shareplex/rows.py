@@ -33,8 +33,8 @@ class RowContext(Struct):
 
 
 def insert(row: RowContext, data: Cells) -> RowChange:
-    """Return the change for a new row, which is in `data`. Native Post leaves NULL columns out, and only a declared
-    schema shows which columns are missing.
+    """Return the change for a new row, which is in `data`. Native Post omits NULL columns, and only a declared schema
+    shows which columns are missing.
     """
     schema, image = _schema(row, data), data.image
     if schema is not None and len(data.names) < len(row.table.columns):
@@ -80,7 +80,7 @@ def update(row: RowContext, data: Cells, key: Cells | None, *, key_is_key: bool)
 def pair(row: RowContext, before: Cells, after: Cells) -> RowChange:
     """Return the change for an UPDATE BEFORE and its UPDATE AFTER: two images, for which no sample exists.
 
-    If only the second image lacks a column, the column is either unchanged, or NULL and therefore left out as in
+    If only the second image lacks a column, the column is either unchanged, or NULL and therefore omitted, as in
     inserts.
 
     Raises:

@@ -27,8 +27,8 @@ from translator.state.table_holds import HeldTable, HoldMark
 from translator.translation.metadata_catalog import MetadataCatalog
 
 _MOST_SECONDS = 3600.0
-"""Time between two passes after which everything is read again. It is far less than the time for which compaction
-keeps the records that end a mark or a hold (`delete.retention.ms`, a day by default)."""
+"""Maximum time between two passes; after a longer time, everything is read again. It is far less than the time for
+which compaction keeps the records that end a mark or a hold (`delete.retention.ms`, a day by default)."""
 
 
 class LetterFollower:

@@ -37,8 +37,7 @@ class LetterFilter(Struct, frozen=True):
     tables: Collection[str] = ()
     since_ms: int | None = None
     until_ms: int | None = None
-    """Exclusive. Both times are compared with the time at which the dead letter was written, according to its
-    record."""
+    """Exclusive. Both times are compared with the dead letter's write time, according to its record."""
     limit: int | None = None
     """Maximum number of dead letters. The first dead letters in replay order are selected."""
 
@@ -71,12 +70,12 @@ class StoredLetter(Struct, frozen=True):
     wanted: bool = True
     discarded: str | None = None
     """The operator's reason for discarding the dead letter. A discarded dead letter also counts as replayed, because
-    nothing remains to be done for it.
+    nothing is left to do.
     """
 
     @property
     def identity(self) -> Identity:
-        """The message, and the output from which it is missing. Equal for duplicate dead letters, which are written
+        """The message, and the output from which it is missing. The same for duplicate dead letters, which are written
         after a crash or when a message is read twice.
         """
         message = self.letter.message
@@ -92,7 +91,7 @@ class Dead(Struct):
     incarnation comes first.
     """
     replayed: int = 0
-    """Selected dead letters that were left out because they were replayed."""
+    """Selected dead letters that were skipped because they had been replayed."""
     foreign: int = 0
     """Records that are not the translator's dead letters."""
     expired: list[str] = field(default_factory=list)
@@ -192,13 +191,13 @@ def _cut(dead: Dead, limit: int) -> None:
 
 
 class ReplayMark(Struct, frozen=True):
-    """A mark of a dead letter for which nothing remains to be done, with the reason if it was discarded."""
+    """A mark for a dead letter that needs no more work, with the reason if it was discarded."""
 
     discarded: str | None = None
 
 
 def apply_marks(reader: TopicReader, marks: dict[str, ReplayMark], held: dict[HeldTable, HoldMark]) -> None:
-    """Apply the records of the metadata topic to the current marks, by key, and to the current holds."""
+    """Apply records from the metadata topic to the current marks, by key, and to the current holds."""
     for record in reader.to_end():
         key = (record.key() or b"").decode()
         if key.startswith(HELD):

@@ -1,7 +1,7 @@
 """The order in a replay: in a held table, no message is written before the table's earlier messages.
 
 The service's rules apply for the duration of a run. A dead letter that still cannot be translated under `hold_table`,
-or that was left out, blocks later dead letters for its table. The replay's configuration determines which codes block.
+or that was skipped, blocks later dead letters for its table. The replay's configuration determines which codes block.
 To skip a message, the operator replays with `dead_letter` for its code.
 """
 
