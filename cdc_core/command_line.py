@@ -88,7 +88,7 @@ def config_option(file: str, variable: str) -> Callable[[Command], Command]:
 
     Args:
         file: default file in the working directory. It is used if neither the option nor the variable is set.
-        variable: environment variable that can contain the file's path.
+        variable: environment variable that may contain the file's path.
     """
     return click.option(
         "-c",

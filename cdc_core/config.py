@@ -59,7 +59,7 @@ _BOOLEAN, _MERGE = f"{_TAG}bool", f"{_TAG}merge"
 
 
 class _Loader(yaml.SafeLoader):
-    """PyYAML's safe loader with YAML 1.2 booleans. It raises no exceptions other than YAMLError."""
+    """PyYAML's safe loader with YAML 1.2 booleans. The only exception that it raises is YAMLError."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML's own declaration
         first: [(tag, pattern) for tag, pattern in resolvers if tag != _BOOLEAN]

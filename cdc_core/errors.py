@@ -32,7 +32,7 @@ def quote(value: object, limit: int = 40) -> str:
 
 
 _COMPARED = 100
-"""The maximum length of a value that is compared with the known names. A value can have millions of characters, and the
+"""The maximum length of a value that is compared with the known names. A value may have millions of characters, and the
 comparison needs memory for each character.
 """
 

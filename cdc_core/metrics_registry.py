@@ -18,7 +18,7 @@ def process_registry() -> CollectorRegistry:
 def shown(registry: CollectorRegistry) -> CollectorRegistry:
     """Return the metrics that Prometheus reads.
 
-    The creation time of each counter (`*_created`) is left out, because it would double the number of series.
+    Each counter's creation time (`*_created`) is omitted, because it would double the number of series.
     """
     page = CollectorRegistry()
     page.register(_WithoutCreationTimes(registry))
@@ -30,7 +30,7 @@ class _WithoutCreationTimes(Collector):
         self._registry = registry
 
     def describe(self) -> Iterator[Metric]:
-        """Return no names, so that registration does not collect the metrics once more."""
+        """Return no names, so that registration does not collect the metrics again."""
         return iter(())
 
     def collect(self) -> Iterator[Metric]:

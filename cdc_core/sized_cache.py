@@ -1,4 +1,4 @@
-"""Caches of limited size for results that depend on texts from messages.
+"""Caches of limited size for results that depend on strings from messages.
 
 Names and types come from messages, so their number and length are unlimited. A limit on the number of entries would not
 limit the memory.
@@ -19,7 +19,7 @@ LONGEST = 1024 * 1024
 """The size of the largest key that is cached, in bytes."""
 
 MOST = 32 * 1024 * 1024
-"""The maximum size of all keys in a cache together, in bytes."""
+"""The maximum total size of all keys in a cache, in bytes."""
 
 MOST_PACKED = 2 * 1024 * 1024
 """The same limit for keys that are bytes from a message. A result is about twenty times as large as such a key."""
@@ -32,7 +32,7 @@ class SizedMap(dict[K, V]):
     """A dictionary that `keep` clears when it is full.
 
     Args:
-        most, longest: the maximum sizes of all keys together and of one key, as computed by `size_of`.
+        most, longest: the maximum sizes of all keys together and of a single key, as computed by `size_of`.
     """
 
     def __init__(self, most: int = MOST, longest: int = LONGEST) -> None:

@@ -25,7 +25,7 @@ class SourceTransaction(Struct, frozen=True, omit_defaults=True, gc=False):
         """Return whether an event in `other` belongs to this transaction, or None if the source does not provide enough
         data.
 
-        Without ids, two events can belong to one transaction if they were committed at the same time. If the commit
+        Without ids, two events may belong to one transaction if they were committed at the same time. If the commit
         time is missing as well, the answer is unknown.
         """
         if self.scope != other.scope or (self.id is None) != (other.id is None):
@@ -45,7 +45,7 @@ class Aside(Struct, frozen=True, omit_defaults=True):
     Args:
         transaction: the transaction of the event that overwrote the row.
         values: the columns of the row that was set aside, in the reader's format.
-        inserted: whether the event that overwrote the row was an insert, which can be a repeated insert.
+        inserted: whether the event that overwrote the row was an insert, possibly a repeated one.
     """
 
     transaction: SourceTransaction

@@ -1,4 +1,4 @@
-"""The value of a record in the canonical topic: a header, and the event that follows (docs/envelope.md).
+"""A record value in the canonical topic: a header, followed by the event (docs/envelope.md).
 
 A value can begin with the header of Avro's single-object encoding, which contains the schema's fingerprint, or with
 Confluent's header, which contains the schema's registry id, or with a JSON brace. This module never queries a registry.
@@ -75,7 +75,7 @@ def event_of_datum(body: io.BytesIO, writer: Schema | None = None) -> ChangeEven
 
 
 def event_of_json(value: bytes) -> ChangeEvent:
-    """Read an event in the JSON format. Nullable fields can be missing.
+    """Read an event in the JSON format. Nullable fields may be missing.
 
     Raises:
         msgspec.DecodeError: the value is not this envelope.

@@ -63,9 +63,9 @@ class AppliedChanges:
             `incomplete`.
         outlived: ids of changes that would restore a row that another scope has deleted since. These changes count as
             stale.
-        filled: rows that received the default for a column that a statement added.
-        not_applied: ids of events that announce a statement whose row changes are in no event. Reload the tables of
-            these events (docs/envelope/statements.md).
+        filled: rows that received the default of a column added by a statement.
+        not_applied: ids of events that announce a statement for which no event contains the row changes. Reload the
+            tables of these events (docs/envelope/statements.md).
     """
 
     applied: int = 0
@@ -79,7 +79,7 @@ class AppliedChanges:
 
 
 def apply(changes: Iterable[Change], store: RowStore) -> AppliedChanges:
-    """Apply changes to the rows in a store, in the order in which they are in their canonical partition.
+    """Apply changes to the rows in a store, in the order of their canonical partition.
 
     A change that was already applied has no effect.
 

@@ -30,7 +30,7 @@ class Missing(Enum):
     ABSENT = "absent"
     """The column was not sent."""
     UNAVAILABLE = "unavailable"
-    """The value exists, but the source withheld the value, or it cannot be represented exactly."""
+    """The value exists, but the source withheld it, or it cannot be represented exactly."""
 
 
 class Change(Struct, frozen=True, dict=True):

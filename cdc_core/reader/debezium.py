@@ -1,8 +1,8 @@
 """Read records from a Debezium projection as events, as far as the format allows (docs/debezium.md).
 
 Fields that the format lacks are null or `none`: the key kind, the changed columns, issues, notes. A key change is
-written as two records, a delete and a create. These records become two events with the same position, for different
-rows.
+written as two records, a delete and a create. These records are returned as two events with the same position, for
+different rows.
 """
 
 from __future__ import annotations

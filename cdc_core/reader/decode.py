@@ -126,7 +126,7 @@ def _event(value: bytes, later: Mapping[bytes, Schema]) -> ChangeEvent:
 
 
 def _reason(error: BaseException) -> str:
-    """Return the error's text only if the error is our own, because library errors can quote values."""
+    """Return the error's message only if the error is our own, because library errors may quote values."""
     return str(error) if type(error) is ValueError else type(error).__name__
 
 
@@ -135,5 +135,5 @@ def _header(name: str | int) -> bytes:
 
 
 def _without_logical_types(text: str) -> Any:
-    """Return the schema with times as numbers, because a source can send times that datetime cannot represent."""
+    """Return the schema with times as numbers, because a source may send times that datetime cannot represent."""
     return json.loads(text, object_hook=lambda node: node["type"] if "logicalType" in node else node)

@@ -1,4 +1,4 @@
-"""Reader errors. Their texts never contain row values."""
+"""Reader errors. Their messages never contain row values."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class RowProgress(Struct, omit_defaults=True):
             order.
         gap: the greatest position at which a patch withheld a column.
         loaded: the position of the snapshot row that the row began with.
-        deleted: the time at which the source committed the delete, if the row is deleted and the time is known.
+        deleted: when the source committed the delete, if the row is deleted and the time is known.
         aside: the row that had the key before this one.
     """
 
@@ -112,9 +112,7 @@ class KeptRow(Struct):
         return Aside(change.transaction, self.values, self.incomplete)
 
     def insert(self, change: Change) -> None:
-        """Apply an insert. If another row has the key, set that row aside, because the transaction can still move
-        it.
-        """
+        """Apply an insert. If another row has the key, set it aside, because the transaction may still move it."""
         event = change.event
         before = self.values
         aside = self.set_aside(change) if event.tx is not None or event.ts_commit_us is not None else None

@@ -42,7 +42,7 @@ class KnownSchemas:
         self._newest[table] = schema
 
     def get(self, table: TableId, schema_id: str) -> TableSchema | None:
-        """Return the schema with this id, to which an event refers, and make it the newest schema for its table.
+        """Return the schema with this id for an event that refers to it, and make it the newest schema for its table.
 
         Returns None if the schema has not been learned.
         """

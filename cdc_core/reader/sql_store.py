@@ -57,8 +57,8 @@ class SqlDialect(msgspec.Struct, frozen=True):
 def _encoded(progress: RowProgress) -> str:
     """Return a row's progress as text.
 
-    The values in a row that was set aside are texts that the driver accepts again. JSON cannot represent bytes, so
-    bytes are written as a list with one base64 text.
+    The values in a row that was set aside are strings that the driver accepts again. JSON cannot represent bytes, so
+    bytes are written as a list with one base64 string.
     """
     if progress.aside is None:
         return msgspec.json.encode(progress).decode()
@@ -231,8 +231,7 @@ def _table_text(table: TableId) -> str:
 
 
 def _row_text(key: RowKey) -> str:
-    """Return the key values as one JSON text, in which each number is written in only one way, regardless of its
-    type."""
+    """Return the key values as one JSON string, which writes each number in only one way, regardless of type."""
     return f"[{','.join(map(_member, key))}]"
 
 

@@ -1,5 +1,5 @@
 """Convert image values to Python values by canonical type (docs/envelope/values.md). Values that Python cannot
-represent exactly become text.
+represent exactly are returned as text.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 
 
 def _integer(value: Any) -> int:
-    """Accept text, too, because `uint64` values are text, and so are numbers in events without a schema."""
+    """Also accept text: `uint64` values are text, and so are numbers in events without a schema."""
     if isinstance(value, str) and _INTEGER.fullmatch(value):
         return int(value)
     if type(value) is not int:
@@ -168,7 +168,7 @@ _BY_TYPE: Mapping[str, Callable[[Any], Value]] = {
 
 
 def canonical_text(value: Value) -> Any:
-    """Return numbers, texts, bytes and NULL unchanged, as SQLite accepts them, and any other value as its canonical
+    """Return numbers, strings, bytes and NULL unchanged, as SQLite accepts them, and any other value as its canonical
     text.
     """
     if isinstance(value, bool):
