@@ -19,8 +19,8 @@ def best_times(
 ) -> dict[str, float]:
     """Return each contestant's best time in microseconds per item.
 
-    Contestants take turns, in alternating order, so that other load affects all contestants. In every round, each
-    contestant gets new items, which are created before the clock starts. Python caches the hash of a text, so repeated
+    Contestants take turns, in alternating order, so that other load affects all of them. In every round, each
+    contestant gets new items, which are created before the clock starts. Python caches a string's hash, so repeated
     work on the same items would be cheaper. The garbage collector stays enabled, as in the service.
     """
     best = dict.fromkeys(contestants, math.inf)

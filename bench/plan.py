@@ -35,7 +35,7 @@ class BenchProfile:
     Args:
         messages: number of messages in a raw topic, with the usual number of columns.
         seconds: maximum duration of a measurement.
-        latency_seconds: time for which messages are fed in a latency measurement; 0 for no such measurement.
+        latency_seconds: duration of the feed in a latency measurement; 0 for no such measurement.
         rounds: number of rounds in a heat that compares contestants. Other heats have one round less.
         steps: number of messages for measuring the cost of each step; 0 for no such measurement.
     """
@@ -114,7 +114,7 @@ def _comparison(profile: BenchProfile, name: str, columns: int) -> Heat:
 
 
 def _fixed_rate(rate: float, columns: int) -> Heat:
-    """Return the measurements at a fixed rate. All contestants have the same rate, so that figures can be compared."""
+    """Return the measurements at a fixed rate. All contestants run at the same rate, so their figures compare."""
     readers = (*DELIVERIES, LOOP)
     return Heat([BenchCase("latency", "canal", reader, columns, rate=rate) for reader in readers], 0, 0)
 
@@ -142,8 +142,8 @@ def _alone(profile: BenchProfile, case: BenchCase) -> Heat:
 
 
 def _total(profile: BenchProfile, columns: int) -> int:
-    """Return the number of messages for a number of columns. Within limits, the total size of the messages is about the
-    same for any number of columns.
+    """Return the number of messages for a number of columns. Within limits, the total message size is about the same
+    for any number of columns.
     """
     return min(profile.messages, max(_LEAST_MESSAGES, profile.messages * COLUMNS // columns))
 

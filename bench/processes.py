@@ -67,7 +67,7 @@ class Tree:
         self._thread.join()
 
     def cpu_seconds(self) -> float:
-        """Return the CPU time so far (user and system), including ended processes."""
+        """Return the CPU time so far (user and system), including exited processes."""
         with self._lock:
             return (sum(process.ticks for process in self._sampled().values()) + self._lost) / _TICKS
 
@@ -86,7 +86,7 @@ class Tree:
     def _sampled(self) -> dict[int, _Process]:
         """Return the current process tree.
 
-        The kernel adds an ended process's time to its parent's, unless the parent ignores SIGCHLD, as the daemon for
+        The kernel adds an exited process's time to its parent's, unless the parent ignores SIGCHLD, as the daemon for
         Spark's Python workers does. For the descendants of such a process, this object keeps the last known time.
         """
         tree = _tree(self._apart)

@@ -89,7 +89,7 @@ class MachineFacts(Struct, frozen=True):
 
 
 class ContestantFacts(Struct, frozen=True):
-    """A contestant's versions and translation path, or the reason why the contestant is missing."""
+    """A contestant's versions and translation path, or the reason why it is missing."""
 
     versions: str = ""
     way: str = ""
@@ -135,7 +135,7 @@ def merged(results: Sequence[BenchResult]) -> BenchResult:
     """Merge several results that have no cases in common. The machine and the day come from the first result.
 
     Raises:
-        ValueError: two results have the same case, so that the report would mix two runs.
+        ValueError: two results have the same case, so the report would mix two runs.
     """
     first = results[0]
     cases = [found for result in results for found in result.cases]

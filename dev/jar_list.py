@@ -22,7 +22,7 @@ class WrongJarsError(Exception):
 
 @dataclass(frozen=True)
 class JarList:
-    """A list of jars. Each of its configurations becomes a folder, whose jars form one class path.
+    """A list of jars. Each of its configurations has its own folder, whose jars form one class path.
 
     Args:
         module: the module whose command renews the checksums.

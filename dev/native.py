@@ -69,7 +69,7 @@ def build() -> Path:
 
 
 def _put(kept: Path, place: Path) -> None:
-    """Replace a file by a single rename, because another process may have loaded the old one."""
+    """Replace a file in a single rename, because another process may have loaded the old one."""
     if not place.is_file() or place.read_bytes() != kept.read_bytes():
         fresh = place.with_suffix(f".{os.getpid()}")
         shutil.copyfile(kept, fresh)
@@ -116,7 +116,7 @@ def checksums(text: str) -> Mapping[str, str]:
 
 
 def differences(lock: str, wanted: Mapping[str, str]) -> list[str]:
-    """Return the differences between a Cargo.lock and the list, as texts."""
+    """Return the differences between a Cargo.lock and the list, as strings."""
     packages = tomllib.loads(lock)["package"]
     found = {f"{p['name']}-{p['version']}": p["checksum"] for p in packages if "checksum" in p}
     return [
@@ -157,7 +157,7 @@ def crate_packages(crate: Path) -> list[Any]:
 
 
 def licenses(found: Sequence[Any]) -> str:
-    """Return the licenses of crates, with the texts in their packages."""
+    """Return the crates' licenses, with the license texts from their packages."""
     parts = []
     for one in found:
         files = sorted(

@@ -1,7 +1,7 @@
 """Run the tests in parts, two at a time: `python -m dev.run_tests [--faults | --quick] [ARGUMENTS OF PYTEST]`.
 
 Tests mostly wait for brokers, Spark and processes. A free worker takes the next part, and the longest part comes first.
-When a part has ended, its output is printed, with its wall-clock time and its CPU time. The CPU time includes brokers
+When a part ends, its output is printed, with its wall-clock time and CPU time. The CPU time includes brokers
 and Spark processes. With `--faults`, only the tests with the mark `faults` run. With `--quick`, only tests without a
 broker or Spark run. Otherwise, all tests except those with the mark `faults` run. `-m EXPRESSION` selects among these
 tests.

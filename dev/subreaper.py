@@ -17,8 +17,8 @@ import time
 
 PR_SET_CHILD_SUBREAPER = 36  # from <linux/prctl.h>
 PATIENCE_SECONDS = 30.0
-"""The time to wait for such a JVM, which exits immediately. This program does not wait any longer for other processes
-that remain.
+"""The time to wait for such a JVM, which exits immediately. This program does not wait any longer for the remaining
+processes.
 """
 
 

@@ -25,12 +25,12 @@ PRODUCER: Mapping[str, str | int] = {
 
 
 class PointlessError(Exception):
-    """Raised if a contestant would duplicate another contestant. Reports omit the duplicate."""
+    """Raised if a contestant would duplicate another. Reports omit the duplicate."""
 
 
 @dataclass(frozen=True)
 class Assignment:
-    """The work that one contestant has to do in one measurement. The topics exist, and `directory` is empty."""
+    """One contestant's work in one measurement. The topics exist, and `directory` is empty."""
 
     format: str
     spec: StreamSpec
@@ -75,7 +75,7 @@ class Contestant(Protocol):
 
     @property
     def warm_share(self) -> float:
-        """The share of messages that the contestant reads before the measurement starts."""
+        """The share of messages that the contestant reads before measurement starts."""
 
     @property
     def warm_seconds(self) -> float:
@@ -99,5 +99,5 @@ class Contestant(Protocol):
 
 
 def usual_records(stream: MessageStream) -> int:
-    """Return the number of records of a contestant that writes one record for each message with content."""
+    """Return the number of records from a contestant that writes one record per message with content."""
     return sum(not message.skipped for message in stream.messages)

@@ -75,9 +75,7 @@ class FlinkSql:
 
 
 def sql(assignment: Assignment) -> list[str]:
-    """Return the statements that create two tables, and the statement that copies rows from the first table to the
-    second.
-    """
+    """Return the statements that create two tables and copy rows from the first to the second."""
     columns = tables_of(assignment.spec)[0].columns
     typed = ", ".join(f"{column.name} {_TYPES[column.kind]}" for column in columns)
     names = ", ".join(column.name for column in columns)
@@ -158,7 +156,7 @@ def _verify(file: Path) -> None:
 def _compile(to: Path) -> None:
     compiler = shutil.which("javac")
     if compiler is None:
-        raise NotInstalledError("javac is missing, but it is needed to compile Flink's program. Install a JDK")
+        raise NotInstalledError("javac is required to compile Flink's program, but is missing. Install a JDK")
     class_path = os.pathsep.join(map(str, (to / "jars").glob("*.jar")))
     command = [compiler, "-cp", class_path, "-d", str(to / "classes"), str(PROGRAM)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

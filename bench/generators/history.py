@@ -1,6 +1,6 @@
 """A seeded table history: which rows change, when and how. The history is independent of formats.
 
-Rows look like an order: numbers, decimals, short and long texts, and times. Wide tables repeat these columns.
+Each row looks like an order: numbers, decimals, short and long strings, and times. Wide tables repeat these columns.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _START = datetime(2026, 1, 5, 8, tzinfo=UTC)
 _CHANGES_PER_SECOND = 2_000
 _CHANGED_COLUMNS = 3
 _LEAST_ROWS = 20
-"""The number of rows that a table has before its first change, because the history does not begin with empty tables."""
+"""The number of rows in a table before its first change. The history does not begin with empty tables."""
 MOVED_TABLE = "moved"
 """Only this table has key changes, so that the translator's counters show the number of key changes."""
 

@@ -56,7 +56,7 @@ class SharePlexMessages:
 
 
 def _cell(column: StreamColumn, cell: Cell) -> Any:
-    """Return a cell, in which numbers are JSON numbers with all digits, and times have nine fraction digits."""
+    """Return a cell. Numbers are JSON numbers with all digits, and times have nine fraction digits."""
     if not isinstance(cell, str):
         return cell
     if column.kind == "decimal":

@@ -18,7 +18,7 @@ _LOOP, _SERVICE = "bare loop", "translator"
 _QUESTIONS: Mapping[str, tuple[str, Callable[[BenchCase], str]]] = {
     "columns": ("By columns", lambda case: f"{case.columns} columns"),
     "processes": ("By processes", lambda case: f"{case.processes}"),
-    "partitions": ("By number of partitions of the raw topic", lambda case: f"{case.partitions}"),
+    "partitions": ("By number of raw topic partitions", lambda case: f"{case.partitions}"),
     "tables": ("By tables", lambda case: f"{case.tables}"),
     "unusual": ("By the share of unusual messages", lambda case: f"{case.unusual:.0%}"),
 }
@@ -188,8 +188,8 @@ def _latency(result: BenchResult) -> Iterator[str]:
     yield (
         "### Latency at fixed rates\n\n"
         "Canal messages, from the raw message to a `read_committed` consumer, and processor time per message at that "
-        "rate. The last column shows how late the feeder was. If it is not close to zero, the line says nothing "
-        "about the translator."
+        "rate. The last column shows how late the feeder was. If it is not close to zero, ignore the line: it says "
+        "nothing about the translator."
     )
     yield table(head, rows) + notes
 

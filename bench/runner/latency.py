@@ -20,14 +20,14 @@ from bench.runner.topics import Topics
 WARM_SECONDS = 4.0
 _ANSWER_SECONDS = 120.0
 _FIRST = 200
-"""The number of messages that are fed before the measurement, so that the contestant has started."""
+"""The number of messages fed before the measurement, so that the contestant has started."""
 
 
 def measure_latency(
     contestant: Contestant, assignment: Assignment, topics: Topics, rate: float, seconds: float
 ) -> LatencyFigures:
-    """Feed a separate raw topic at `rate` messages per second, and record the times at which a `read_committed`
-    consumer receives the records.
+    """Feed a separate raw topic at `rate` messages per second, and record when a `read_committed` consumer receives the
+    records.
 
     This function creates the assignment's raw topic.
     """

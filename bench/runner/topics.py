@@ -33,7 +33,7 @@ class Topics:
         self._admin.create_topics([new])[name].result(_ANSWER_SECONDS)
 
     def create_raw(self, name: str, stream: MessageStream, partitions: int) -> None:
-        """Create a stream's raw topic. Also create the stream's metadata topic, and fill the metadata topic."""
+        """Create a stream's raw topic. Also create and fill the stream's metadata topic."""
         self.create(name, partitions)
         if stream.metadata:
             self.create(f"{name}.metadata", 1)
@@ -43,9 +43,7 @@ class Topics:
             _flush(producer)
 
     def feed(self, name: str, stream: MessageStream, total: int) -> int:
-        """Write `total` messages to a raw topic by repeating the messages in the stream, and return the size of all
-        messages written.
-        """
+        """Write `total` messages to a raw topic by repeating the stream's messages, and return their total size."""
         producer = Producer(self._client | _PRODUCER)
         size = 0
         for number, message in enumerate(itertools.islice(itertools.cycle(stream.messages), total)):

@@ -89,7 +89,7 @@ class Tournament:
         )
 
     def _install(self, contestant: Contestant) -> ContestantFacts | None:
-        """Install a contestant, and return its facts, or None if the contestant would duplicate another contestant."""
+        """Install a contestant, and return its facts, or None if it would duplicate another contestant."""
         try:
             installed = contestant.install()
         except PointlessError:

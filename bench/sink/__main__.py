@@ -36,7 +36,9 @@ def main(arguments: list[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench.sink", description=__doc__)
     parser.add_argument("--load", type=int, default=1_000_000, help="Number of events in the full load.")
-    parser.add_argument("--warm-up", type=int, default=1_000_000, help="Number of changes before the measured changes.")
+    parser.add_argument(
+        "--warm-up", type=int, default=1_000_000, help="Number of changes to apply before the measured ones."
+    )
     parser.add_argument("--changes", type=int, default=1_000_000)
     parser.add_argument("--tables", type=int, default=50)
     parser.add_argument("--memory", default="2g", help="Heap size of the driver.")

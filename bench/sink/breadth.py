@@ -1,5 +1,5 @@
-"""Measure many tables: create and fill the tables in one batch, and then apply batches with a single event for one
-table, and batches with one event for each table.
+"""Measure many tables: create and fill them in one batch, then apply batches with a single event for one table, and
+batches with one event per table.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ TOPIC = "bench.canonical"
 
 
 class Feeder:
-    """A context manager for a process that owns a workload, and writes parts of it on request."""
+    """A context manager for a process that owns a workload and writes parts of it on request."""
 
     def __init__(self, bootstrap: str, tables: int, topic: str = TOPIC) -> None:
         spawning = multiprocessing.get_context("spawn")

@@ -1,4 +1,4 @@
-"""Measure the age of a change when its row becomes readable. The sink is a separate process, and gets a steady stream
+"""Measure a change's age when its row is first readable. The sink is a separate process that receives a steady stream
 of changes.
 """
 

@@ -1,4 +1,4 @@
-"""Compare the sink and the pattern in Delta's documentation on one workload, which is a full load and changes."""
+"""Compare the sink and the pattern in Delta's documentation on one workload: a full load and changes."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def _row(profile: str, size: int, rounds: int, rows: int) -> list[str]:
 
 
 def _check(translator: Translator, messages: Sequence[Message], rows: int) -> None:
-    """Check that every row becomes an event."""
+    """Check that every row produces an event."""
     results = [translator.translate(message) for message in messages]
     assert rows == sum(len(result.events) for result in results if isinstance(result, Events))
 

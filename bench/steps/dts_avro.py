@@ -105,7 +105,7 @@ def _encoded(translator: Translator, codec: AvroCodec, run: Sequence[Message]) -
 
 
 def _fresh(runs: Sequence[Sequence[Message]]) -> list[list[Message]]:
-    """Return messages with distinct bytes, because hashing or comparing the same bytes again would be cheaper."""
+    """Return messages with distinct bytes: hashing or comparing the same bytes again would be cheaper."""
     return [
         [msgspec.structs.replace(message, value=bytes(bytearray(message.value or b""))) for message in run]
         for run in runs
@@ -132,7 +132,7 @@ def _delete(record: Record) -> Record:
 
 
 def _with_long_text(record: Record) -> Record:
-    """Return a record with texts of 80 to 1 000 characters, like comments and documents."""
+    """Return a record with strings of 80 to 1 000 characters, such as comments and documents."""
     images = {name: [_long(cell) for cell in record[name]] for name in ("beforeImages", "afterImages")}
     return {**record, **images}
 
@@ -148,7 +148,7 @@ def _long(cell: Any) -> Any:
 
 RECORDS_OF: Mapping[str, Callable[[Record], Record]] = {
     "update, both images": _as_sent,
-    "update, both images, long texts": _with_long_text,
+    "update, both images, long strings": _with_long_text,
     "update, after image": _without_before,
     "insert": _insert,
     "delete": _delete,

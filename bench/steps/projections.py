@@ -33,7 +33,7 @@ def _codec(name: str, **options: Any) -> Codec:
 
 
 def projections() -> Mapping[str, Sequence[Codec]]:
-    """Return the codecs that are added to the canonical topic, keyed by the label of their line."""
+    """Return the codecs that are added to the canonical topic, keyed by their line's label."""
     return {
         "none": (),
         "debezium": (_codec("debezium"),),
@@ -46,7 +46,7 @@ def projections() -> Mapping[str, Sequence[Codec]]:
 
 
 def report(messages: int, rounds: int) -> str:
-    """Return a table with one line per projection. It has the microseconds of CPU time per message, as the minimum of
+    """Return a table with one line per projection. It shows microseconds of CPU time per message, as the minimum of
     several alternating rounds.
     """
     stream = generate(FORMAT, StreamSpec(messages, COLUMNS))

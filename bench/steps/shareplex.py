@@ -155,7 +155,7 @@ def _body(message: Message) -> Body:
 
 
 def _compact(body: Body) -> bytes:
-    """Format a body in the same way as native Post, without white space except before the last brace."""
+    """Format a body just as native Post does, without white space except before the last brace."""
     return msgspec.json.encode(body)[:-1] + b" }"
 
 

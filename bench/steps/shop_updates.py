@@ -43,7 +43,7 @@ SOURCES: Mapping[str, tuple[Callable[[], SourceWriter], Options]] = {
 
 
 class DialectFeed(NamedTuple):
-    """Messages, and a dialect that has the metadata for reading these messages."""
+    """Messages, and a dialect with the metadata for reading them."""
 
     dialect: Dialect
     messages: Sequence[Message]

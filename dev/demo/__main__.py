@@ -1,7 +1,7 @@
 """Send messages in all four formats through a real broker, the translator and the sink, and print the tables: `make
 demo`.
 
-The demo runs unattended, and exits with code 0 if every table equals its shop. --stay keeps everything running.
+The demo runs unattended, and exits with code 0 if every table matches its shop. --stay keeps everything running.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ console = Console(width=None if sys.stdout.isatty() else 140)
 
 
 @click.command()
-@click.option("--changes", default=600, show_default=True, help="Number of changes in each shop.")
+@click.option("--changes", default=600, show_default=True, help="Number of changes per shop.")
 @click.option("--seed", default=2022, show_default=True, help="Seed for the random shops.")
 @click.option(
     "--directory", default="artifacts/demo", show_default=True, type=click.Path(path_type=Path), help="Deleted first."
@@ -157,7 +157,7 @@ class Demo:
         self._ends: Counter[tuple[str, int]] = Counter()
 
     def run(self) -> bool:
-        """Run the demo, and return whether every table equals its shop."""
+        """Run the demo, and return whether every table matches its shop."""
         started = time.monotonic()
         stack = self._stack
         stack.create_raw_topics()
@@ -189,7 +189,7 @@ class Demo:
         return interleaved([source.messages(self._changes // 2, grow=grow) for source in self._sources])
 
     def _wave(self, what: str, messages: Iterable[Raw]) -> None:
-        """Feed messages and show their progress, until every table equals its shop or the time is up."""
+        """Feed messages and show their progress, until every table matches its shop or time is up."""
         taken = list(messages)
         self._stack.feed(taken)
         if self._real is not None:

@@ -1,4 +1,4 @@
-"""Invalid input that the stream must survive. Each message is skipped or becomes a dead letter, and no message stops
+"""Invalid input that the stream must survive. Each message is skipped or results in a dead letter, and no message stops
 the stream.
 """
 

@@ -22,7 +22,7 @@ class PastedCommand(NamedTuple):
 
 
 def broker_again(port: int, directory: Path) -> PastedCommand:
-    """Return the command that restarts a run's broker with all of the broker's data."""
+    """Return the command that restarts a run's broker with all of its data."""
     command = _line("python", "-m", "dev.servers.broker", "--port", port, "--directory", _short(directory))
     return PastedCommand(
         "the broker with all of its data, until Ctrl-C; run the commands below in another terminal", command
@@ -64,7 +64,7 @@ def asking_the_lakehouse(directory: Path, table: str) -> list[PastedCommand]:
     return [
         PastedCommand("the tables, with the reason why one is parked", _line("spark-sink", "status", *config)),
         PastedCommand(
-            "the most recently written rows of a table, with the times of their commits",
+            "the most recently written rows of a table, with their commit times",
             _line("python", "-c", _QUERY.format(path=path)),
         ),
         PastedCommand(

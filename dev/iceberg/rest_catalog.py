@@ -53,7 +53,7 @@ class RestCatalogServer(JavaProgram):
 
     @property
     def url(self) -> str:
-        """Return the address of the catalog, and of further catalogs on the server, which clients select by name."""
+        """Return the address of the catalog, and of other catalogs on the server, which clients select by name."""
         return f"http://{LOOPBACK}:{self.settled_port()}"
 
     def start(self) -> None:

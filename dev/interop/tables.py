@@ -14,8 +14,8 @@ from dev.demo.sources import ShopSource, shop_sources
 from dev.servers.stack import CANONICAL, Stack
 
 WITHOUT_WHOLE_ROWS = "shareplex"
-"""The shop whose tool sends only the changed columns in an update. Therefore, this shop's rows by key cannot be
-complete (docs/upsert.md).
+"""The shop whose tool sends only the changed columns in an update. So this shop's rows by key cannot be complete
+(docs/upsert.md).
 """
 
 ROWS, CONNECT, DEBEZIUM, DEBEZIUM_AVRO, DEBEZIUM_CONNECT = "rows", "connect", "debezium", "avro", "changes"

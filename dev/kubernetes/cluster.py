@@ -117,7 +117,7 @@ class Kubernetes:
         return str(found)
 
     def objects(self, namespace: str) -> Iterator[tuple[str, str]]:
-        """Return the kind and name of everything in a namespace, for all kinds that the server knows."""
+        """Return the kind and name of every object in a namespace, for all kinds that the server knows."""
         groups = [f"/apis/{one['preferredVersion']['groupVersion']}" for one in self.ask("/apis")["groups"]]
         for group in ("/api/v1", *groups):
             for known in self.ask(group)["resources"]:
@@ -245,7 +245,7 @@ class Kubernetes:
                     self._say(pod, number)
 
     def _say(self, pod: Mapping[str, Any], number: int) -> None:
-        """Mark the pods of jobs as completed, and all other pods as having run long enough that nothing waits for
+        """Mark jobs' pods as completed, and all other pods as having run long enough that nothing waits for
         `minReadySeconds`.
         """
         ends = pod["spec"]["restartPolicy"] == "Never"

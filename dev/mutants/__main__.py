@@ -143,7 +143,7 @@ def _builds(copy: Path, mutant: Mutant) -> bool:
 
 
 def _failure(copy: Path, room: TestedRoom) -> str | None:
-    """Return the end of the output of a room's tests if one of them fails."""
+    """Return the end of the output from a room's tests if any of them fails."""
     return _run(copy, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *_UNIT, *room.tests)
 
 

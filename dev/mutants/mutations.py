@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Mutant(NamedTuple):
-    """One change: the text from `start` to `end` becomes `new`. Offsets count bytes."""
+    """One change: the text from `start` to `end` is replaced by `new`. Offsets count bytes."""
 
     file: str
     line: int

@@ -41,7 +41,7 @@ def build() -> bool:
 
 @contextmanager
 def browser(*arguments: str) -> Iterator[webdriver.Chrome]:
-    """Yield a browser with an empty profile, which records the requests and console errors of its pages.
+    """Yield a browser with an empty profile that records its pages' requests and console errors.
 
     Args:
         arguments: Chromium arguments in addition to our own.

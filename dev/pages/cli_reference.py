@@ -20,8 +20,8 @@ PROGRAMS = {"translator": translator.commands.cli, "spark-sink": spark_sink.comm
 
 _HEAD = """# Command line
 
-This page lists every command of both programs with its arguments and options. `COMMAND --help` prints the same texts.
-`python -m dev.pages.cli_reference` generates the page.
+This page lists every command of both programs with its arguments and options. `COMMAND --help` prints the same
+information. `python -m dev.pages.cli_reference` generates the page.
 
 - **Exit codes**: 0 for success, 1 if the work failed, 2 for a wrong command line or configuration. A command's
   description names its other codes.

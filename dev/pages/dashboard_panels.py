@@ -32,7 +32,7 @@ def _rate(metric: str, by: str) -> str:
 
 
 def _came(metric: str, by: str, window: str) -> str:
-    """Return a query for the number of occurrences within a window.
+    """Return a query for the number of occurrences in a window.
 
     Prometheus' increase() starts with the second value of a series, but the first dead letter with a code starts a new
     series. So if a series did not exist at the start of the window, the query uses its maximum instead. If the process
@@ -324,4 +324,4 @@ DASHBOARDS: Mapping[str, Mapping[str, Sequence[Panel]]] = {
         ),
     },
 }
-"""For each chart, its panels by the question that they answer. The first question is answered by single figures."""
+"""Each chart's panels, by the question that they answer. The first question is answered by single figures."""

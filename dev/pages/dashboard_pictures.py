@@ -75,7 +75,7 @@ class Prometheus(NamedTuple):
     scrape: float = 30.0
 
     def lines(self, panel: Mapping[str, Any], span: Span) -> list[Curve]:
-        """Return a panel's lines, queried in the same way as Grafana does, over all namespaces and pods."""
+        """Return a panel's lines, queried just as Grafana does, over all namespaces and pods."""
         rate = f"{math.ceil(max(span.step + self.scrape, 4 * self.scrape))}s"
         found = []
         for target in panel["targets"]:
@@ -186,7 +186,7 @@ def chart(lines: Sequence[Curve], panel: Mapping[str, Any], span: Span) -> str:
 
 
 def _unbroken(values: Sequence[tuple[float, float]], gap: float) -> list[list[tuple[float, float]]]:
-    """Split a line wherever data is missing. An isolated value becomes a dot."""
+    """Split a line wherever data is missing. An isolated value is drawn as a dot."""
     parts: list[list[tuple[float, float]]] = []
     for one in values:
         if parts and one[0] - parts[-1][-1][0] <= gap:

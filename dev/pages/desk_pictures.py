@@ -1,8 +1,8 @@
 """Draw the pictures in docs/desk.md: `python -m dev.pages.desk_pictures [TRANSLATOR_YAML SINK_YAML]`.
 
-Without files, the program draws the pictures of the playground. With the configuration files for a service and its
-sink, it also draws the pages of both. Use the files from `make demo DEMO_ARGS=--stay`, which are
-artifacts/demo/translator.yaml and artifacts/demo/sink.yaml.
+Without files, the program draws the playground's pictures. With the configuration files for a service and its sink, it
+also draws their pages. Use the files from `make demo DEMO_ARGS=--stay`, which are artifacts/demo/translator.yaml and
+artifacts/demo/sink.yaml.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def draw_service(address: str) -> None:
 
 
 def _draw_letter(driver: Chrome, address: str) -> None:
-    """Draw a dead letter of the demo, as a user sees it after a login."""
+    """Draw a dead letter from the demo, as a user sees it after logging in."""
     _resize(driver, 1180, 900, "light")
     driver.get(address + "login")
     driver.find_element(By.ID, "token").send_keys(_TOKEN, Keys.ENTER)

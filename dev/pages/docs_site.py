@@ -3,7 +3,7 @@
 The pages come from docs/, with README.md as the first page. In the repository, links can point to any file. The site
 has only pages, so a link to any other file is replaced by the file's name. MkDocs is installed into build/docs-env from
 requirements-docs.lock, by hash, because no user of the programs needs it. The script that draws diagrams is downloaded
-from npm into build/docs-assets, also by hash, and becomes part of the site, which loads nothing from elsewhere. So does
+from npm into build/docs-assets, also by hash, and is added to the site, which loads nothing from elsewhere. So does
 the playground (playground_site.py).
 """
 
@@ -111,7 +111,7 @@ class _SiteHandler(SimpleHTTPRequestHandler):
 
 
 def _undrawn() -> Iterator[str]:
-    """Return the diagrams that Chromium does not draw, with their pages. If Chromium is not installed, the result is
+    """Return the diagrams that Chromium fails to draw, with their pages. If Chromium is not installed, the result is
     empty.
     """
     from dev.pages.browser import browser, is_there
@@ -135,7 +135,7 @@ def _undrawn() -> Iterator[str]:
 
 
 def _fetch_mermaid() -> None:
-    """Download the script from npm, unless this was already done. Without npm, the site shows the diagrams' source."""
+    """Download the script from npm if necessary. Without npm, the site shows the diagrams' source."""
     if _MERMAID_FILE.is_file():
         return
     # Imported here because MkDocs, which loads this module for its hooks, does not find our packages.

@@ -73,7 +73,7 @@ def _plain(text: str) -> str:
 
 
 def runbooks() -> dict[str, dict[str, Any]]:
-    """Return the runbook of each alert: its page and its paragraphs. Code in a paragraph keeps its backquotes."""
+    """Return each alert's runbook: its page and paragraphs. Code in a paragraph keeps its backquotes."""
     found = {}
     for page in ("docs/runbooks/translator.md", "docs/runbooks/spark-sink.md"):
         for section in (ROOT / page).read_text(encoding="utf-8").split("\n## ")[1:]:

@@ -33,14 +33,14 @@ _PYODIDE_FILES = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "pyodide
 _PLATFORM = ("--platform", "pyemscripten_2026_0_wasm32", "--python-version", "3.14", "--abi", "cp314")
 
 _PURE = ("fastavro", "jinja2", "markupsafe", "pyyaml", "sqlglot", "typing-extensions", "tzdata")
-"""The packages that the playground imports, next to msgspec and our own."""
+"""The packages that the playground imports, in addition to msgspec and our own."""
 
 _STATIC = ("desk.css", "desk.js", "desk.svg")
 _NAV = (("../index.html", "Documentation"), (FILES.playground, "Playground"), (FILES.codes, "Codes"))
 
 
 def fetched() -> tuple[Path, Path] | None:
-    """Return the archives of Pyodide and of msgspec for it, downloaded unless this was already done.
+    """Return the archives for Pyodide and its msgspec, downloading them if necessary.
 
     Returns:
         None if a registry does not offer its archive. The reason is printed.
@@ -119,7 +119,7 @@ def _own() -> Iterator[tuple[str, bytes]]:
 
 
 def _pure() -> Iterator[tuple[str, bytes]]:
-    """Yield the packages' Python files and data, with their licences, without what was compiled for this machine."""
+    """Yield the packages' Python files and data, with their licenses, without files compiled for this machine."""
     for name in _PURE:
         for path in sorted(metadata.files(name) or ()):
             ours = ".dist-info" not in path.parts[0] or path.name == "METADATA" or "LICENSE" in path.name.upper()

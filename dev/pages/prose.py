@@ -42,9 +42,9 @@ _CODE = re.compile(
 )
 """SQL, Python, CSS and regular expressions."""
 _FUNCTION_WORD = re.compile(r"\b(?:an?|the|is|are|was|has|have|not|no|to|of|in|for|from|by|with|and|or|as|on|it)\b")
-"""A word that every sentence of some length contains, but a list of names does not."""
+"""A word that any longer sentence contains, unlike a list of names."""
 _PART = re.compile(r"(?:… ?)?(?:[,;:)]|and\b|but\b|or\b)|#!")
-"""The beginning of a text that is only a part of a sentence, or a script."""
+"""The beginning of a string that is only part of a sentence, or of a script."""
 _LITERAL = re.compile(r"(?<=\n\n)(?: {4}.*\n)+")
 """An indented block of code in a docstring."""
 _WORDS = re.compile(r"[A-Za-z]{2,}")

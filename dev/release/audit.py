@@ -2,7 +2,7 @@
 
 pip-audit checks the packages in the lock, and cargo-audit, if it is installed, the native path's crates. To check jars
 and Debian packages, use the bills of materials (docs/releasing.md). If a package could not be checked, the audit fails,
-because an index without vulnerability data looks the same as an index without vulnerabilities.
+because an index without vulnerability data looks like an index without vulnerabilities.
 """
 
 from __future__ import annotations

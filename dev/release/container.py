@@ -1,5 +1,5 @@
-"""`python -m dev.release.container FOLDER TARGET [ARGUMENTS]` runs an image from `dev.release.images` in the same way
-as the charts.
+"""`python -m dev.release.container FOLDER TARGET [ARGUMENTS]` runs an image from `dev.release.images` just as the
+charts do.
 
 runc, the runtime behind most container engines, starts the container as the image's user, without capabilities, on a
 read-only root. The process can write to /tmp and to FOLDER, which has the same path inside the container, and shares

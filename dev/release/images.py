@@ -55,7 +55,7 @@ class BuiltImage(NamedTuple):
     """An image, unpacked into a folder.
 
     Args:
-        digest: the digest of the image's manifest, which covers all of the image's content.
+        digest: the digest of the image's manifest, which covers the entire image.
         settings: process settings from the Dockerfile: `User`, `Env`, `Entrypoint`, `WorkingDir`.
         root: the image's file system.
     """
@@ -114,7 +114,7 @@ def _name(target: str) -> str:
 
 @functools.cache
 def platform() -> str:
-    """Return the platform of the images, which is this machine's platform or the requested platform.
+    """Return the images' platform: this machine's platform or the requested one.
 
     Raises:
         ImageError: the Dockerfile does not support the platform, or the platform has no emulator.

@@ -1,8 +1,8 @@
 """`python -m dev.release.sbom` writes a CycloneDX bill of materials and the licenses of each image to build/sbom.
 
-Syft lists what the images of `dev.release.images` contain: Debian packages, Python packages and jars. The native module
-is a single file that does not show its crates, so cargo lists the crates in dev/crates.sha256. With `--build`, Syft is
-first built from the Go module proxy, once.
+Syft lists the contents of the images from `dev.release.images`: Debian packages, Python packages and jars. The native
+module is a single file that does not show its crates, so cargo lists the crates in dev/crates.sha256. With `--build`,
+Syft is first built from the Go module proxy, once.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def crates() -> list[Component]:
 
 
 def components_of(packages: list[Any], known: Mapping[str, str]) -> Iterator[Component]:
-    """Yield those packages from `cargo metadata` that are crates with a known checksum, as components."""
+    """Yield the packages from `cargo metadata` that are crates with a known checksum, as components."""
     for package in packages:
         checksum = known.get(f"{package['name']}-{package['version']}")
         if checksum is not None:

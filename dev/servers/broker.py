@@ -285,8 +285,7 @@ def new_cluster_id() -> str:
 
 
 def free_port() -> int:
-    """Return a port that was just free. Another process can take it in the meantime, so callers must be ready to try
-    again."""
+    """Return a port that was just free. Another process may take it meanwhile, so callers must be able to retry."""
     with hold_port() as held:
         port: int = held.getsockname()[1]
         return port

@@ -40,7 +40,7 @@ JVM_OPTIONS = (
 _FOLLOWING = "\nfollowing\n"
 
 _REPLICA_IDS = count(1234)
-"""A database ends the connection of a replica when another one with the same ID connects."""
+"""A database closes a replica's connection when another replica with the same ID connects."""
 
 
 class CanalError(ServerError):
@@ -49,14 +49,14 @@ class CanalError(ServerError):
 
 @dataclass(frozen=True)
 class CanalTopics:
-    """The topics that Canal writes. The syntax is the one of `canal.mq.dynamicTopic` and `canal.mq.partitionHash`.
+    """The topics that Canal writes. The syntax is that of `canal.mq.dynamicTopic` and `canal.mq.partitionHash`.
 
     Args:
         default: the topic for all tables that `dynamic` does not name.
         dynamic: topics by table, with a regular expression: TOPIC:TABLES,…
         partition_hash: columns to hash by table, with a regular expression: TABLES:COLUMNS,… `$pk$` stands for the
             key. All other tables are in partition 0.
-        partitions: the number of partitions of each topic.
+        partitions: the number of partitions per topic.
         flat: whether messages are JSON (`canal.mq.flatMessage`). Otherwise, they are Protobuf.
     """
 
@@ -71,8 +71,7 @@ class CanalServer(Server):
     """A server that can be stopped, killed and restarted. It keeps its position and the structures of the tables.
 
     Args:
-        start: where the first start begins to read. The structures that the tables have at the first start must be
-            valid there.
+        start: where the first start begins to read. The table structures at the first start must be valid there.
     """
 
     name: ClassVar[str] = "canal"

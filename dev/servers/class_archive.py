@@ -1,8 +1,8 @@
-"""An archive with the broker's classes in the JVM's memory format, stored next to the jars. The archive halves the
+"""An archive of the broker's classes in the JVM's memory format, stored next to the jars. The archive halves the
 startup time.
 
 The archive is created once per Java version and set of jars, in a separate run of the program. If this fails, programs
-start without the archive and print no message, because the only effect is a startup that is some seconds slower.
+start without the archive and print no message, because the only effect is that startup takes a few seconds longer.
 """
 
 import hashlib
@@ -46,8 +46,8 @@ def _make(archive: Path, train: Callable[[list[str]], None]) -> None:
 
 
 def _identity(executable: Path, jars: Sequence[Path]) -> str:
-    """Return a fingerprint for the Java version and all jars, because the JVM rejects an archive that was made for a
-    different Java or different jars.
+    """Return a fingerprint for the Java version and all jars, because the JVM rejects an archive made for a different
+    Java or different jars.
     """
     stamps = [(str(path), (stat := path.stat()).st_size, stat.st_mtime_ns) for path in (executable.resolve(), *jars)]
     return hashlib.sha256(repr(stamps).encode()).hexdigest()[:12]

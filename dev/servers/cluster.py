@@ -192,9 +192,7 @@ class Cluster:
         return self.nodes[number - 1]
 
     def leader(self, topic: str, partition: int) -> Node:
-        """Return a partition's leader. Wait as long as the partition has no leader, or the broker does not know the
-        leader yet.
-        """
+        """Return a partition's leader. Wait until the partition has a leader, and the broker knows the leader."""
 
         def led_by() -> int:
             one = self._described(topic).get(partition)
@@ -215,8 +213,8 @@ class Cluster:
         return self._known(f"{group} has a coordinator", coordinated_by)
 
     def _known(self, what: str, ask: Callable[[], int]) -> Node:
-        """Return the node with the number that `ask` returns. Wait for a valid number, because brokers return 0 or -1
-        if there is no such node.
+        """Return the node with the number that `ask` returns. Wait for a valid number. Brokers return 0 or -1 if there
+        is no such node.
         """
         found = 0
 

@@ -27,7 +27,7 @@ START_SECONDS = 180.0  # 5 s on a quiet machine
 
 
 class Debezium(ConnectWorker):
-    """Debezium's connector in a worker. It first reads the rows that exist, and then follows the binary log.
+    """Debezium's connector in a worker. It first reads the existing rows, and then follows the binary log.
 
     Each table has its own topic with one partition, PREFIX.DATABASE.TABLE.
     """

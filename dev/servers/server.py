@@ -35,8 +35,8 @@ class Server(ABC):
     """A server that can be stopped and restarted with the same port and directory.
 
     If no directory is given, the server creates one, and removes that directory at the end, unless the server died.
-    Start the server from a thread that outlives it (such as the main thread), because Linux ends the server together
-    with that thread.
+    Linux ends the server together with the thread that started it, so start it from a thread that outlives it, such as
+    the main thread.
     """
 
     name: ClassVar[str]  # the name of the server's module and log, also used in messages
@@ -70,8 +70,8 @@ class Server(ABC):
         return self._running().wait()
 
     def close(self) -> None:
-        """Stop the server if it runs, and remove the directory if the server created it. Raise an error if the server
-        has died.
+        """Stop the server if it is running, and remove the directory if the server created it. Raise an error if the
+        server has died.
         """
         died = None if self._process is None else self._process.poll()
         self.stop()

@@ -1,4 +1,4 @@
-"""Spark settings for runs of about a minute, as in tests and the demo, in which JVM startup takes most of the time."""
+"""Spark settings for one-minute runs, as in tests and the demo, which spend most of their time on JVM startup."""
 
 _JAVA = (
     "-XX:+UseSerialGC",

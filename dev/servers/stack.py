@@ -271,7 +271,7 @@ class Stack:
     # -- state of the programs
 
     def account(self) -> Account:
-        """Return the running translator's counters from /metrics. The result is empty while the translator does not
+        """Return the running translator's counters from /metrics. The result is empty if the translator does not
         respond.
         """
         try:
@@ -332,7 +332,7 @@ def source_rows(table: pyarrow.Table) -> list[dict[str, Any]]:
 
 
 def _end(reader: Consumer, place: TopicPartition) -> int:
-    """Return a partition's end. A broker that has just started with old data first has to become the leader."""
+    """Return a partition's end. A broker that has just started with old data first has to be elected leader."""
     deadline = time.monotonic() + ANSWER_SECONDS
     while True:
         try:

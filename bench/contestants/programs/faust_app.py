@@ -1,4 +1,4 @@
-"""The same work, as a Faust agent that is written as in Faust's documentation, but with larger buffers."""
+"""The same work, as a Faust agent written as in Faust's documentation, but with larger buffers."""
 
 from __future__ import annotations
 

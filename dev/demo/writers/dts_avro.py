@@ -60,7 +60,7 @@ class DtsAvroWriter:
     _id: int = 0
 
     def write(self, change: ShopChange) -> Iterator[Raw]:
-        """Return the record for a change. A structure change becomes a DDL record."""
+        """Return the record for a change. A structure change is written as a DDL record."""
         self._id += 1
         operations = {"load": "INIT", "insert": "INSERT", "update": "UPDATE", "delete": "DELETE", "add_column": "DDL"}
         ddl = change.op == "add_column"
