@@ -35,8 +35,8 @@ _COMMANDS = {
     "send": "Write a message from a file to a raw topic and show how the running service translates it.",
     "status": "Show positions, lag, stopped partitions, dead letters, held tables and the newest schemas.",
     "translate": "Translate files of messages.",
-    "upgrade-check": "Translate the newest raw records with this release, and compare the results with the running "
-    "release's.",
+    "upgrade-check": "Translate the newest raw records with this release, and compare the results with those of the "
+    "running release.",
 }
 
 

@@ -28,7 +28,7 @@ from translator.errors import FatalError
 @click.argument("topic")
 @click.argument("message", type=click.File("rb"))
 def send(config: Path, timeout: float, as_json: bool, topic: str, message: BinaryIO) -> None:
-    """Write the message in a file to a raw topic and show how the running service translates it.
+    """Write a message from a file to a raw topic and show how the running service translates it.
 
     MESSAGE is the file, or `-` for standard input. The message in it is treated like any other: consumers receive its
     events, and a lakehouse receives its rows. To test a service that has consumers, send a message without a row, for
