@@ -278,7 +278,7 @@ def _values(
     alive: _Timeline, begun: _Begun, images: pa.BinaryArray, stays: pa.BooleanArray, plan: Plan
 ) -> tuple[dict[str, pa.Array], dict[str, pa.Array]]:
     """Return the values to write by column, without the key columns. For columns that some rows leave unchanged, also
-    return the rows that write these columns.
+    return the rows that write them.
 
     Args:
         images: each event's image; a delete's image has no effect.

@@ -142,7 +142,7 @@ def _projected(columns: Mapping[str, msgspec.Raw], names: Sequence[str]) -> str:
 def not_of_erased(
     rejected: Sequence[Rejected], records: pa.Table, erased: ErasedKeys, shape: TableShape
 ) -> list[Rejected]:
-    """Return the rejected records without those of erased rows."""
+    """Return the rejected records, except those of erased rows."""
     kept = []
     for one in rejected:
         (row,) = records.slice(one.event, 1).select([*TableId._fields, *_NAMED]).to_pylist()

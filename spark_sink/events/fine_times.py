@@ -28,7 +28,7 @@ def times_of(schemas: Sequence[TableSchema]) -> list[str]:
 
 
 def fine_columns(events: Sequence[Event], names: Collection[str]) -> frozenset[str]:
-    """Return those columns that contain a value with more than six significant fraction digits."""
+    """Return the columns that contain a value with more than six significant fraction digits."""
     if not names:
         return frozenset()
     images = [image for image in _images(events) if _is_fine(image.decode(errors="replace"))]

@@ -31,7 +31,7 @@ class RowNumbers(NamedTuple):
     keys: pa.RecordBatch
 
     def of_stored(self, stored: pa.Table) -> pa.Int64Array:
-        """Return each row's number in a table that has the key columns; null for rows without events."""
+        """Return each row's number in a table with the key columns; null for rows without events."""
         return places([column.combine_chunks() for column in stored.columns], self.keys.columns)
 
 

@@ -43,7 +43,7 @@ def target_of(table: TableId, pattern: TablePattern) -> str:
 def pooled(
     taken: Mapping[TableId | None, Intake], catalog: SchemaCatalog, pattern: TablePattern, rules: TableRules
 ) -> tuple[dict[TableId | None, Intake], SchemaCatalog]:
-    """Group tables' events by destination, in order, and return a catalog that has all of the tables' schemas."""
+    """Group tables' events by destination, in order, and return a catalog with all of the tables' schemas."""
     found: dict[TableId | None, Intake] = {}
     parts: dict[TableId, list[TableId]] = {}
     together: dict[TableId, list[Event]] = {}

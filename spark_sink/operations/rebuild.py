@@ -140,8 +140,8 @@ def _within(records: pa.Table, ranges: Sequence[OffsetRange]) -> pa.ChunkedArray
 
 
 def slices(begin: Offsets, end: Offsets, size: int) -> Iterator[tuple[int, Offsets, Offsets]]:
-    """Cut the offsets between `begin` and `end` at multiples of `size`. Return each slice's number, the offsets at
-    which it begins, and the offsets at which it ends.
+    """Cut the offsets between `begin` and `end` at multiples of `size`. Return each slice's number, start offsets and
+    end offsets.
 
     The cuts do not depend on the end of the topic, so a slice's number can mark its commits.
     """
@@ -265,7 +265,7 @@ def apply_slice(runner: TaskRunner[Any], records: Any, task: RebuildTask, fulfil
     """Apply a slice's records to the table.
 
     Args:
-        task: a task that has the slice number in place of a batch number.
+        task: a task with the slice number in place of a batch number.
         fulfil: does the work that the reports request.
     """
     route = _ESCAPED.sub(lambda escaped: chr(int(escaped[1], 16)), task.target).lower()

@@ -147,7 +147,7 @@ class Reload:
         return self._resume(target, "its reload had already ended")
 
     def _resume(self, target: str, result: str) -> RequestAnswer:
-        """Apply the events that still wait to the table itself."""
+        """Apply the events that are still waiting to the table itself."""
         self._over[target] = result
         try:
             none = RequestAnswer("no events were waiting")

@@ -97,7 +97,7 @@ def quoted_name(engine: ReaderEngine, name: str) -> str:
 
 
 def versions(columns: Sequence[TableColumn]) -> Mapping[str, Sequence[TableColumn]]:
-    """Return the columns that have the values of each source column, by the name of the source column."""
+    """Return the columns with each source column's values, by source column name."""
     found: dict[str, list[TableColumn]] = {}
     for column in columns:
         found.setdefault(column.sent_as, []).append(column)

@@ -50,7 +50,7 @@ class StatementRules:
     park_cascades: bool = False
 
     def parks(self, word: str) -> Reason | None:
-        """Return why this note parks its table, or None if the note does not park the table."""
+        """Return why this note parks its table, or None if it does not."""
         if word == TABLE_DROPPED:
             return Reason.TABLE_DROPPED if self.drops == "park" else None
         parked = {

@@ -148,7 +148,7 @@ class DeletedRows:
         return found.select(list(dict.fromkeys(names)))
 
     def first_of_each_key(self, rows: pa.Table) -> pa.Table:
-        """Return the rows without any row that has the key of an earlier one."""
+        """Return the rows, except any row with the same key as an earlier one."""
         # No key column has such a name.
         places = rows.select(list(self._shape.key)).append_column("\0", counting(rows.num_rows))
         first = places.group_by(list(self._shape.key)).aggregate([("\0", "min")]).column("\0_min")

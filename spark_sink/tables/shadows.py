@@ -1,4 +1,4 @@
-"""Copy a table to a shadow, and later replace the table's rows with those of the shadow in one commit, through Spark.
+"""Copy a table to a shadow, and later replace the table's rows with the shadow's in one commit, through Spark.
 
 A shadow is a Delta table without a layout, regardless of its table's format. Its deleted rows are in files next to its
 table.
@@ -60,7 +60,7 @@ class Shadows:
         self._mark(path, _deleted_rows(table))
 
     def swap(self, name: str, marker: Marker) -> None:
-        """Replace a table's rows with those of its shadow, in one commit with a marker. If this is interrupted, readers
+        """Replace a table's rows with its shadow's, in one commit with a marker. If this is interrupted, readers
         still see the old rows, and it can be repeated.
         """
         shadow, table = self._open(shadow_of(name)), self._open(name)

@@ -133,7 +133,7 @@ def _log(storage: fs.FileSystem) -> list[tuple[int, str]]:
 
 
 def _files(storage: fs.FileSystem, folder: str) -> Iterator[fs.FileInfo]:
-    """Return the Parquet files in a table's folder, without those of other tables in folders below."""
+    """Return the Parquet files in a table's folder, except those of other tables in subfolders."""
     found = storage.get_file_info(fs.FileSelector(folder))
     if folder and any(info.base_name in (_LOG, "metadata") for info in found):
         return
