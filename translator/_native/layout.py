@@ -228,7 +228,7 @@ class TableOperation(Struct, frozen=True):
     """The database, schema, table and operation under which events are counted."""
 
     schema_key: str | None
-    """The key in the schemas topic for the schema to which the events refer."""
+    """The key in the schemas topic for the schema that the events refer to."""
 
     names: bytes
     state: bytes

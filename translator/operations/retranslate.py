@@ -30,7 +30,7 @@ Bury = Callable[[Message, DeadLetter], None]
 
 
 class Selection(Struct, frozen=True):
-    """The selected events from a range of raw records, and the topic to which they are written."""
+    """The selected events from a range of raw records, and the topic that they are written to."""
 
     topic: str
     partition: int

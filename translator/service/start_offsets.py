@@ -135,9 +135,7 @@ class StartOffsets:
         self._known[topic] = known
 
     def note(self, topic: str) -> str:
-        """Return the metadata to commit with an offset: the incarnation of the topic to which the offset belongs, and
-        the format.
-        """
+        """Return the metadata to commit with an offset: the incarnation of the offset's topic, and the format."""
         return noted(f"{_NOTE}{self._known[topic].facts.id}")
 
     async def find(self, partitions: Iterable[Partition]) -> FoundOffsets:

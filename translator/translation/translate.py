@@ -57,8 +57,8 @@ the meantime.
 
 
 class Events(Struct, frozen=True, gc=False):
-    """The result for a message that was translated: its events in order, each with the schema to which its `schema_id`
-    refers.
+    """The result for a message that was translated: its events in order, each with the schema that its `schema_id`
+    refers to.
 
     `changes` is the dialect's result, one per event.
     """

@@ -58,7 +58,7 @@ class LetterGroup(NamedTuple):
 
 
 class FilterChoice(NamedTuple):
-    """A filter of the list, with its possible values. The first value restricts nothing, except for the state."""
+    """A filter for the list, with its possible values. The first value restricts nothing, except for the state."""
 
     name: str
     label: str

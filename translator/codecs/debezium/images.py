@@ -46,7 +46,7 @@ class ImageRow(Struct, frozen=True):
     without_form: Set[str]
     """Columns whose value cannot be written, because the value is an issue or the schema block cannot express it."""
     withheld: Set[str]
-    """The columns in `without_form`, plus those whose value the source did not send."""
+    """The columns in `without_form`, plus those without a value from the source."""
     schema: TableSchema | None
 
     @property
