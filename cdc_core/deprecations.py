@@ -37,7 +37,7 @@ def deprecated_settings(settings: BaseModel, known: Mapping[str, Deprecation]) -
 
 
 def _given(node: Any, path: Sequence[str]) -> Iterator[bool]:
-    """Yield True for each place in which the file contains the setting."""
+    """Yield True for each place where the file contains the setting."""
     if not path:
         yield True
     elif isinstance(node, BaseModel):

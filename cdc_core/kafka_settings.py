@@ -16,7 +16,7 @@ from cdc_core.kafka_tokens import Tokens, shared_tokens
 
 
 class Section(BaseModel):
-    """A section of the file, in which unknown names are errors."""
+    """A section of the file. Unknown names are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -39,8 +39,8 @@ _CUMULATIVE = AggregationTemporality.CUMULATIVE
 _BILLION = 1_000_000_000
 
 _TRY_SECONDS = 5.0
-"""The timeout for one report, including the exporter's retries. This timeout limits the time for which a process waits
-for its last report.
+"""The timeout for one report, including the exporter's retries. This timeout limits how long a process waits for its
+last report.
 """
 
 _LOGGER = "opentelemetry.exporter"
@@ -109,7 +109,7 @@ def metrics_of(registry: CollectorRegistry, begun_ns: int, now_ns: int) -> list[
 
     Args:
         begun_ns: start time for counters without one, in nanoseconds since 1970.
-        now_ns: the time at which the values were read, in nanoseconds since 1970.
+        now_ns: when the values were read, in nanoseconds since 1970.
     """
     return [metric for family in registry.collect() for metric in _READERS[family.type](family, begun_ns, now_ns)]
 

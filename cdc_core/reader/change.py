@@ -36,9 +36,9 @@ class Missing(Enum):
 class Change(Struct, frozen=True, dict=True):
     """An event and its images. In an image, NULL is None, and a column that was not sent is missing.
 
-    `event` has all envelope fields. `table` is None if the event has no table. `schema` is the schema to which the
-    event refers or, if it refers to none, the newest known schema for its table. Without a schema, values have JSON
-    types, in which a decimal is text.
+    `event` has all envelope fields. `table` is None if the event has no table. `schema` is the schema that the event
+    refers to or, if it refers to none, the newest known schema for its table. Without a schema, values have JSON types,
+    in which a decimal is text.
     """
 
     event: ChangeEvent

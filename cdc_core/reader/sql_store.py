@@ -159,7 +159,7 @@ class SqlStore:
         self._put("cdc_floors", ("source_table", "scope"), (_table_text(table), scope), ("pos",), (pos,))
 
     def _known_columns(self, table: TableId) -> dict[str, str]:
-        """Return a table's columns with their types, in the order in which the columns were created."""
+        """Return a table's columns with their types, in creation order."""
         if table not in self._columns:
             asked = "SELECT source_table, column_name, type FROM cdc_columns WHERE table_name = ? ORDER BY place"
             found = self._run(asked, self._name(table))
