@@ -25,7 +25,7 @@ _CELLS = 240_000
 """Total size of a topic's distinct messages. These messages are repeated, because wide messages are slow to generate.
 """
 RATES = (1_000, 10_000, 30_000)
-"""The fixed rates, in messages per second, at which latency is measured."""
+"""The fixed rates for latency measurements, in messages per second."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ class BenchCase(Struct, frozen=True):
     """What is measured: one contestant with one kind of message."""
 
     section: str
-    """The section to which the case belongs: `contestants`, `columns`, `processes`, `partitions`, `tables`, `unusual`
+    """The case's section: `contestants`, `columns`, `processes`, `partitions`, `tables`, `unusual`
     or `latency`.
     """
     format: str

@@ -17,7 +17,7 @@ from dev.java import JavaError
 
 
 class WrongJarsError(Exception):
-    """Raised if the jars in the cache are not the listed ones."""
+    """Raised if the jars in the cache differ from the list."""
 
 
 @dataclass(frozen=True)

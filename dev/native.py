@@ -145,7 +145,7 @@ def locked_crate() -> Iterator[Path]:
             if versions.get(name, version) != version:
                 _run(["cargo", "update", "--quiet", "--package", name, "--precise", versions[name]], crate, CratesError)
         if differs := differences(lock.read_text(), wanted):
-            raise CratesError(f"other crates than dev/crates.sha256 lists: {'; '.join(differs)}")
+            raise CratesError(f"the crates differ from dev/crates.sha256: {'; '.join(differs)}")
         _run(["cargo", "fetch", "--locked", "--quiet"], crate, CratesError)
         yield crate
 

@@ -23,7 +23,7 @@ UNUSUAL = {"moved": 19, "blank": 1}
 
 
 def schema_id(table: StreamTable) -> str:
-    """Return the ID of a table's metadata, to which the table's messages refer."""
+    """Return the metadata ID that a table's messages refer to."""
     return hashlib.md5(table.name.encode(), usedforsecurity=False).hexdigest().upper()
 
 

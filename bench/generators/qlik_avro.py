@@ -1,4 +1,4 @@
-"""Qlik Replicate's enveloped Avro. The metadata to which a message refers has the rows' `dataSchema`."""
+"""Qlik Replicate's enveloped Avro. The metadata that a message refers to has the rows' `dataSchema`."""
 
 from __future__ import annotations
 

@@ -260,7 +260,7 @@ def _versions(result: BenchResult) -> str:
 
 
 def draw(result: BenchResult) -> dict[str, str]:
-    """Return the pictures for which there are figures, keyed by file name."""
+    """Return the pictures that have figures, keyed by file name."""
     pictures = {}
     swept = {
         name: sorted((found.case.columns, found.median(lambda run: run.rate)) for found in cases if found.runs)

@@ -15,7 +15,7 @@ from confluent_kafka import Producer
 from bench.generators import MessageStream
 
 SentAt = dict[int, list[float]]
-"""For each raw partition, the times at which messages were passed to the producer. A message's offset is its index."""
+"""For each raw partition, the times when messages were passed to the producer. A message's offset is its index."""
 
 _SLICE_SECONDS = 0.002
 _ANSWER_SECONDS = 120.0
@@ -53,7 +53,7 @@ class Feeding:
         return self._connection.poll()
 
     def sent(self) -> SentAt:
-        """Return the times at which all messages were sent.
+        """Return the times when all messages were sent.
 
         Raises:
             EOFError: the process died. Its standard error has the reason.

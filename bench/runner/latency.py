@@ -70,7 +70,7 @@ def _usual(stream: MessageStream, count: int) -> int:
 
 
 class _Reader:
-    """Stores the time at which each record arrived, and finds each record's raw message at the end. The consumer runs
+    """Stores each record's arrival time, and finds its raw message at the end. The consumer runs
     on the same processors as the contestant.
     """
 

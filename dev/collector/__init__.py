@@ -47,7 +47,7 @@ class Collector(Server):
 
     @property
     def endpoint(self) -> str:
-        """Return the URL to which programs send their reports."""
+        """Return the URL that programs send their reports to."""
         return f"http://{LOOPBACK}:{self.settled_port()}/v1/metrics"
 
     def start(self) -> None:

@@ -1,4 +1,4 @@
-"""The results from readers, in the format in which they are compared with the shops."""
+"""The readers' results, in the format for comparison with the shops."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ class Panel(NamedTuple):
         query: PromQL, with PODS in place of the label matchers for the selected pods.
         legend: the name of a line, made from the line's labels.
         unit: Grafana's name for the unit.
-        steps: the values from which a single figure has a color. The first one has no value.
+        steps: the thresholds at which a single figure changes color. The first one has no value.
         alert: the alert for the same condition, whose runbook the panel links to.
     """
 

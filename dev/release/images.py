@@ -148,7 +148,7 @@ def _make_base(base: str) -> None:
 
 
 def _mirror() -> str:
-    """Return the mirror from which this machine's apt downloads the release."""
+    """Return the mirror that this machine's apt downloads the release from."""
     chosen = ("Created-By: Packages", f"Codename: {RELEASE}", "Component: main")
     mirrors = _run("apt-get", "indextargets", "--format", "$(REPO_URI)", *chosen).split()
     if not mirrors:

@@ -1,4 +1,4 @@
-"""Canal flat messages, in which every value is text or null."""
+"""Canal flat messages. Every value is text or null."""
 
 from __future__ import annotations
 
