@@ -47,7 +47,7 @@ class GoProgram(NamedTuple):
             GoProgramError: the program was not built.
         """
         if not self.place.is_file():
-            raise GoProgramError(f"{self.what} was not built. It needs Go and some minutes: {self.build_command}")
+            raise GoProgramError(f"{self.what} was not built. It needs Go and a few minutes: {self.build_command}")
         return self.place
 
     def build(self) -> Path:

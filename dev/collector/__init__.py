@@ -53,7 +53,7 @@ class Collector(Server):
     def start(self) -> None:
         self._refuse_if_running("stop()")
         if not program().is_file():
-            raise CollectorError(f"the collector was not built. It needs Go and some minutes: {BUILD_COMMAND}")
+            raise CollectorError(f"the collector was not built. It needs Go and a few minutes: {BUILD_COMMAND}")
         if not self._held:
             self._held = [hold_port(), hold_port()]
             self.port = self._held[0].getsockname()[1]

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import types
 from collections.abc import Iterator, Mapping
@@ -67,7 +68,7 @@ def schema(program: str) -> dict[str, Any]:
 
 def _sections(model: type[BaseModel], path: str) -> Iterator[str]:
     """Yield the table for a section, and then the tables for its subsections."""
-    summary = (model.__doc__ or "").strip().split("\n\n")[0].replace("\n    ", " ")
+    summary = (inspect.getdoc(model) or "").split("\n\n")[0].replace("\n", " ")
     yield f"## {path or 'The file'}\n\n{summary}\n"
     rows = [_row(name, field) for name, field in model.model_fields.items()]
     yield "\n".join(("| setting | value | default | meaning |", "| --- | --- | --- | --- |", *rows, ""))

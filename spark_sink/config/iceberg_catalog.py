@@ -86,8 +86,8 @@ class IcebergCatalog(BaseModel):
     )
     properties: dict[str, SecretStr] = Field(
         default_factory=dict,
-        description="Additional properties for both clients, such as `credential`. For the type `other`, they are "
-        "only passed to pyiceberg.",
+        description="Additional properties for both clients, such as `credential`. With the type `other`, only "
+        "pyiceberg receives them.",
     )
 
     @model_validator(mode="after")

@@ -274,7 +274,7 @@ class MaintenanceSettings(_Section):
     budget_seconds: float = Field(
         default=5, gt=0, description="Seconds after which a maintenance run starts no more steps."
     )
-    small_files: int = Field(default=16, ge=2, description="Number of small files in a table at which they are merged.")
+    small_files: int = Field(default=16, ge=2, description="Merge the small files of a table once it has this many.")
     # Delta keeps its log for 30 days.
     keep_days: int = Field(
         default=7,

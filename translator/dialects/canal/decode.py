@@ -166,7 +166,7 @@ class Canal:
         return Changes(changes)
 
     def native_rows(self) -> CanalNativeRows | None:
-        """Return the support for the native path. None if rows do not contain all columns, if records are Protobuf, or
+        """Return what the native path needs. None if rows do not contain all columns, if records are Protobuf, or
         if the limits leave no room for any message.
         """
         if not self._complete or self._protobuf or self._limits.json_depth < DEPTH:

@@ -70,7 +70,7 @@ class DtsAvro:
         return Changes([_MARKS[operation](record, head)])
 
     def native_rows(self) -> DtsAvroNativeRows:
-        """Return the support for the native path, which accepts rows with all options."""
+        """Return what the native path needs. It accepts rows with all options."""
         return DtsAvroNativeRows(self._options, self._limits, self._reader.read, self._rows)
 
     def tables(self, message: Message) -> Sequence[TableName]:

@@ -127,7 +127,7 @@ class Qlik:
         ]
 
     def native_rows(self) -> QlikNativeRows | None:
-        """Return the support for the native path, or None if sections have custom names or the limits leave no room."""
+        """Return what the native path needs, or None if sections have custom names or the limits leave no room."""
         limits = self._setup.limits
         if self._splitter is not None or limits.json_depth < DEPTH:
             return None

@@ -83,7 +83,7 @@ class SharePlex:
         return Changes(made)
 
     def native_rows(self) -> SharePlexNativeRows | None:
-        """Return the support for the native path, or None if the limits leave no room for any message."""
+        """Return what the native path needs, or None if the limits leave no room for any message."""
         if self._limits.json_depth < DEPTH or not self._limits.rows:
             return None
         return SharePlexNativeRows(self._rules, self._instants, self._limits, self._table, self._writer)
