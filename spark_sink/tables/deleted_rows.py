@@ -55,6 +55,10 @@ _FOOTER, _SUFFIX = b"cdc.deleted", ".parquet"
 # A generation gets its number before its commit. At the end of a reload, hours can pass between them.
 _UNCOMMITTED_DAYS = 1
 
+# Microseconds. Cleaning follows the chain of generations by one link per day, because a busy table can have thousands
+# of generations in a day, and reading the footer of a file is a request to the object store.
+_LINK = 86_400_000_000
+
 
 class _Part(Struct, frozen=True):
     """A file, the number of its rows, and the smallest and greatest values in its key columns."""
@@ -71,7 +75,8 @@ class _Generation(Struct, frozen=True):
         parts: the files of the generation, newest first.
         apart: whether the table keeps deleted rows apart.
         built: the rebuild that created the table; see `TableShape`.
-        previous: the number of the generation that this one replaced; None in a file from before this was recorded.
+        previous: the number of the table's last generation from an earlier day; None in a file from before this was
+            recorded.
     """
 
     parts: tuple[_Part, ...] = ()
@@ -193,9 +198,9 @@ class DeletedRows:
     def clean(self, days: float) -> int:
         """Delete the files that no version from the last days refers to, and return the number of deleted files.
 
-        Those versions need the generations since then and the one before. Files from commits that failed are not among
-        them. Nothing is deleted until the table has a generation from before that time: older files may belong to a
-        table that a rebuild has replaced.
+        Those versions need the generations since then and the one before. The chain leads to that one or to an earlier
+        one, and files from after the one that it leads to are kept. Nothing is deleted until the table has a generation
+        from before that time: older files may belong to a table that a rebuild has replaced.
         """
         limit = int((time.time() - (days + _UNCOMMITTED_DAYS) * 86_400) * 1_000_000)
         present, number, needed = set(self._present()), self._number, set[int]()
@@ -207,9 +212,10 @@ class DeletedRows:
             number = generation.previous
         else:
             return 0
-        unneeded = [number for number in present - needed if number < limit]
-        for number in unneeded:
-            self._files.delete_file(self._path(number))
+        end = limit if number == self._number else number
+        unneeded = [one for one in present - needed if one < end]
+        for one in unneeded:
+            self._files.delete_file(self._path(one))
         return len(unneeded)
 
     def erase(self, is_erased: Callable[[Key], bool]) -> int:
@@ -264,9 +270,10 @@ class DeletedRows:
 
     def _put(self, rows: pa.Table, older: Sequence[_Part], *, apart: bool = True) -> Marker:
         # Delta Lake ignores a marker that is not greater than the one before.
-        previous = self._number or _EMPTY
-        number = max(previous + 1, time.time_ns() // 1000)
+        replaced = self._number or _EMPTY
+        number = max(replaced + 1, time.time_ns() // 1000)
         parts = tuple(filter(None, (self._part(number, rows), *older)))
+        previous = replaced if replaced // _LINK < number // _LINK else self._generation.previous
         self._write(number, rows, _Generation(parts, apart, self._shape.built, previous))
         self._number, self._before = number, None
         return Marker(marker_app(self._shape), number)

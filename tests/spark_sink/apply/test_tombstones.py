@@ -180,6 +180,7 @@ def test_a_damaged_file_delays_the_vacuum(lake: Lake) -> None:
 def test_a_vacuum_removes_old_files(lake_of_format: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     """It keeps the files that a version of the last days needs."""
     monkeypatch.setattr(deleted_rows, "_UNCOMMITTED_DAYS", 0)
+    monkeypatch.setattr(deleted_rows, "_LINK", 1)
     lake = lake_of_format
     lake.announce(SCHEMA)
     lake.apply(0, _inserts(1, 2, 3))

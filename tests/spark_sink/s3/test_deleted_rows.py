@@ -20,6 +20,7 @@ def test_they_are_found(object_store: ObjectStore, monkeypatch: pytest.MonkeyPat
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(deleted_rows, "_READ_WHOLE", size)
     monkeypatch.setattr(deleted_rows, "_UNCOMMITTED_DAYS", 0)
+    monkeypatch.setattr(deleted_rows, "_LINK", 1)
     table = Commits(f"s3a://{BUCKET}/deleted-rows-{size}")
     assert not has_files(str(table.warehouse), NAME)
     for step in range(3):

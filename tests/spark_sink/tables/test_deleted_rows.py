@@ -108,6 +108,7 @@ def test_like_a_dictionary(tmp_path: Path, seed: int, monkeypatch: pytest.Monkey
     monkeypatch.setattr(deleted_rows, "_SMALL", 3)
     monkeypatch.setattr(deleted_rows, "_GROUP", 4)
     monkeypatch.setattr(deleted_rows, "_UNCOMMITTED_DAYS", 0)
+    monkeypatch.setattr(deleted_rows, "_LINK", 1)
     random, table, expected = Random(seed), Commits(tmp_path), Rows()
     most = 0
     for step in range(1, 60):
@@ -206,6 +207,23 @@ def test_the_number_of_files_of_a_busy_table(tmp_path: Path, clock: Clock) -> No
         table.remember({("a", day): (f"{day:04}", 0)})
         table.opened().clean(7)
     assert 8 <= len(table.files()) <= 10
+
+
+def test_a_table_that_deletes_rows_many_times_a_day(tmp_path: Path, clock: Clock) -> None:
+    """Cleaning opens one file per day, and not one per commit."""
+    table, versions = Commits(tmp_path), list[tuple[float, int | None, Rows]]()
+    for step in range(240):
+        clock.day += 0.05
+        table.remember({("a", step % 30): (f"{step:04}", 0)})
+        versions.append((clock.day, table.number, table.found()))
+    opened = table.opened()
+    assert opened.clean(7) > 40
+    assert len(opened._open) < 12
+    for day, number, rows in versions:
+        if day >= clock.day - 7:
+            then = Commits(tmp_path)
+            then.number = number
+            assert rows == then.found()
 
 
 def test_a_table_that_a_rebuild_has_replaced(tmp_path: Path, clock: Clock) -> None:
