@@ -6,6 +6,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from decimal import Decimal
 from typing import Any
 
@@ -218,19 +219,20 @@ class TestRules:
 
     def test_keys_by_value(self) -> None:
         """Two spellings of one number are the same key."""
-        for store in (DictStore(), SqlStore(sqlite3.connect(":memory:"))):
-            one, other = (
-                Change.of(
-                    msgspec.structs.replace(
-                        BLANK, kind="row", op="c", table="t", after_state="full", pos=position(n, 0)
-                    ),
-                    None,
+        with closing(sqlite3.connect(":memory:")) as connection:
+            for store in (DictStore(), SqlStore(connection)):
+                one, other = (
+                    Change.of(
+                        msgspec.structs.replace(
+                            BLANK, kind="row", op="c", table="t", after_state="full", pos=position(n, 0)
+                        ),
+                        None,
+                    )
+                    for n in (1, 2)
                 )
-                for n in (1, 2)
-            )
-            for change, key in ((one, Decimal("7.00")), (other, 7)):
-                apply([msgspec.structs.replace(change, key={"id": key}, after={"id": key})], store)
-            assert 1 == len([*store.keys(TableId("s", None, None, "t"))])
+                for change, key in ((one, Decimal("7.00")), (other, 7)):
+                    apply([msgspec.structs.replace(change, key={"id": key}, after={"id": key})], store)
+                assert 1 == len([*store.keys(TableId("s", None, None, "t"))])
 
     @pytest.mark.parametrize("withheld", [{"unavailable": ["b"]}, {"issues": [Issue("b", "ZERO_DATE")]}])
     def test_withheld(self, withheld: dict[str, Any]) -> None:

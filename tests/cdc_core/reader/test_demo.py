@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from typing import Any
 
 import duckdb
@@ -65,7 +66,8 @@ def _duckdb() -> SqlDialect:
 @pytest.mark.parametrize("number", range(len(SOURCES)), ids=SOURCES)
 def test_sqlite_has_the_same_rows(number: int) -> None:
     """SQLite has the rows of the source despite duplicates, and none is marked."""
-    _check_database(number, sqlite3.connect(":memory:"), SQLITE, CHANGES)
+    with closing(sqlite3.connect(":memory:")) as connection:
+        _check_database(number, connection, SQLITE, CHANGES)
 
 
 def test_another_database_has_them() -> None:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -36,10 +37,10 @@ def in_memory(made: Shifts) -> Found:
 
 def in_sql(made: Shifts) -> Found:
     """Read each batch with a new reader that knows only what is stored."""
-    connection = sqlite3.connect(":memory:")
-    for batch in made.batches:
-        apply([Change.of(event_of(event), None) for event in batch], SqlStore(connection))
-    found = connection.execute("SELECT id, a, b, _cdc_incomplete FROM shop_sales_t").fetchall()
+    with closing(sqlite3.connect(":memory:")) as connection:
+        for batch in made.batches:
+            apply([Change.of(event_of(event), None) for event in batch], SqlStore(connection))
+        found = connection.execute("SELECT id, a, b, _cdc_incomplete FROM shop_sales_t").fetchall()
     return {id: {"a": a, "b": b} for id, a, b, _ in found}, {id for id, *_, incomplete in found if incomplete}
 
 
@@ -56,7 +57,6 @@ def test_rows_in_sql() -> None:
 
 def test_a_row_set_aside_in_sql() -> None:
     """The values of a row set aside are stored as text and are unchanged when written to the new key."""
-    connection = sqlite3.connect(":memory:")
     values: dict[str, Any] = {
         "amount": Decimal("12.50"),
         "at": datetime(2024, 1, 2, 3, 4, 5, 678901, tzinfo=UTC),
@@ -68,13 +68,14 @@ def test_a_row_set_aside_in_sql() -> None:
     }
     types = dict.fromkeys(values, "string")
     moved = KeptRow(RowProgress(), {**values})
-    SqlStore(connection).store(TABLE, (1,), moved, types)
-    expected = SqlStore(connection).load(TABLE, (1,))
-    assert expected is not None
-    aside = Aside(SourceTransaction("scope", "tx"), expected.values or {}, incomplete=True)
-    SqlStore(connection).store(TABLE, (2,), KeptRow(RowProgress(aside=aside), {**values}), types)
-    found = SqlStore(connection).load(TABLE, (2,))
-    assert found is not None
+    with closing(sqlite3.connect(":memory:")) as connection:
+        SqlStore(connection).store(TABLE, (1,), moved, types)
+        expected = SqlStore(connection).load(TABLE, (1,))
+        assert expected is not None
+        aside = Aside(SourceTransaction("scope", "tx"), expected.values or {}, incomplete=True)
+        SqlStore(connection).store(TABLE, (2,), KeptRow(RowProgress(aside=aside), {**values}), types)
+        found = SqlStore(connection).load(TABLE, (2,))
+        assert found is not None
     assert aside == found.progress.aside
 
 
