@@ -60,8 +60,8 @@ class Tokens:
         self._name = name
         self._provide = _built(name, options)
         self._lock = threading.Lock()
-        self._token = ""
-        self._expires = self._ask_at = 0.0
+        self._last = ("", 0.0)  # token and expiry
+        self._ask_at = 0.0
         self.failure: str | None = None
         """The reason why the last call of the provider failed, or None if it succeeded."""
 
@@ -72,12 +72,17 @@ class Tokens:
             TokenError: the provider raised an exception or returned something else, and the last token has expired. The
                 caller tries again later.
         """
-        with self._lock:
-            if time.time() >= self._ask_at:
-                self._renew()
-            if time.time() < self._expires:
-                return self._token, self._expires
-            raise TokenError(self.failure)
+        # While another thread renews a valid token, which can take long, use that token.
+        if self._lock.acquire(blocking=time.time() >= self._last[1]):
+            try:
+                if time.time() >= self._ask_at:
+                    self._renew()
+            finally:
+                self._lock.release()
+        last = self._last
+        if time.time() < last[1]:
+            return last
+        raise TokenError(self.failure)
 
     def _renew(self) -> None:
         try:
@@ -89,7 +94,7 @@ class Tokens:
             self._ask_at = time.time() + _PAUSE
             return
         now = time.time()
-        self._token, self._expires, self._ask_at = token, expires, now + (expires - now) * _USED_SHARE
+        self._last, self._ask_at = (token, expires), now + (expires - now) * _USED_SHARE
         self.failure = None
 
     def _called(self) -> tuple[str, float]:

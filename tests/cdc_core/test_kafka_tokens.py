@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,7 @@ COUNTED = f'''
             match self.then if self.calls > 1 else "":
                 case "fail": raise RuntimeError(f"no network in call {{self.calls}}")
                 case "exit": raise SystemExit(3)
+                case "hang": time.sleep(3)
             return f"{SECRET}-{{self.calls}}", time.time() + self.seconds
     '''
 
@@ -90,6 +92,21 @@ def test_a_token_is_used_while_the_provider_fails(path: Path) -> None:
     time.sleep(1)
     with pytest.raises(TokenError):
         tokens()
+
+
+def test_a_token_is_used_while_another_thread_renews_it(path: Path) -> None:
+    """A provider that takes long delays one client, and not those that connect in the meantime."""
+    install(path, "issued", COUNTED)
+    tokens = Tokens("issued", {"seconds": "20", "then": "hang"})
+    first = tokens()
+    tokens._ask_at = 0
+    with ThreadPoolExecutor() as pool:
+        renewed = pool.submit(tokens)
+        while not tokens._lock.locked():
+            time.sleep(0.01)
+        assert first == tokens()
+        assert not renewed.done()
+    assert f"{SECRET}-2" == renewed.result()[0] == tokens()[0]
 
 
 def test_a_provider_cannot_stop_the_process(path: Path) -> None:
