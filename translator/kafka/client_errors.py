@@ -49,7 +49,10 @@ _ANY_LOGIN = "check kafka.sasl_mechanism, sasl_username and sasl_password"
 
 # A login that failed for a temporary reason: the connection ended during the login, or the broker received a second
 # login within a second of the first one, which it never accepts. The client connects again.
-_TEMPORARY = re.compile(r"failed: (Local: |Broker: Request not valid in current SASL state)")
+_UNEXPECTED = "Broker: Request not valid in current SASL state"
+_TEMPORARY = re.compile(f"failed: (Local: |{_UNEXPECTED})")
+# A listener without SASL gives the same answer to each login.
+_NO_SASL = "if the listener does not use SASL, correct kafka.security_protocol"
 
 # The suffix that librdkafka adds to an error text. The suffix can contain parentheses: `1 identical error(s)
 # suppressed`.
@@ -91,7 +94,7 @@ class ClientErrors:
         elif error.code() != KafkaError._ALL_BROKERS_DOWN:
             # librdkafka drops the text of a Python exception.
             failure = self._tokens.failure if self._tokens is not None and text.startswith(_UNFETCHED) else None
-            self._last = failure or text
+            self._last = failure or (f"{text.rstrip(': ')}; {_NO_SASL}" if _UNEXPECTED in text else text)
         else:
             self._all_down = True
 

@@ -52,6 +52,15 @@ def test_a_login_that_is_interrupted_is_no_refusal(reason: str, refused: bool) -
     assert refused == (complaints.last is None)
 
 
+def test_a_listener_without_sasl() -> None:
+    """It cannot be distinguished from a login that came too soon, so the client connects again, with advice."""
+    reason = "Broker: Request not valid in current SASL state: broker's supported mechanisms: "
+    text = f"sasl_plaintext://b:1/bootstrap: SASL PLAIN mechanism handshake failed: {reason}"
+    complaints = told((KafkaError._AUTHENTICATION, f"{text} (after 0ms in state AUTH_HANDSHAKE)"))
+    advice = "if the listener does not use SASL, correct kafka.security_protocol"
+    assert f"{text.removesuffix(': ')}; {advice}" == complaints.last
+
+
 def test_a_bootstrap_address_may_refuse() -> None:
     """Once others have answered, a bootstrap address can reject us, because only cluster brokers are needed."""
     assert told((KafkaError._AUTHENTICATION, LOGIN.format("bootstrap"))).refusal(needed=True) is None
