@@ -161,7 +161,7 @@ class SchemaReader:
         """Return the catalog with the topic's current content.
 
         Raises:
-            FatalError: the brokers do not answer.
+            FatalError: the brokers do not answer, or no login token is available.
             ConfigError: the topic has more than one partition.
         """
         try:
@@ -172,6 +172,8 @@ class SchemaReader:
                     pass
         except KafkaException as error:
             raise FatalError(f"cannot read the schemas topic {self._topic}: {error.args[0].str()}") from None
+        except TokenError as error:
+            raise FatalError(f"cannot read the schemas topic {self._topic}: {error}") from None
         return self.catalog
 
     def ends(self, topic: str, patience: float = PATIENCE_SECONDS) -> dict[int, int]:
@@ -181,7 +183,7 @@ class SchemaReader:
         Records from open transactions are not counted, because consumers cannot read them yet.
 
         Raises:
-            FatalError: the brokers do not answer.
+            FatalError: the brokers do not answer, or no login token is available.
         """
         return self._bounds(topic, OFFSET_END, patience)
 
@@ -189,7 +191,7 @@ class SchemaReader:
         """Return the offset of the first available record in each partition.
 
         Raises:
-            FatalError: the brokers do not answer.
+            FatalError: the brokers do not answer, or no login token is available.
         """
         return self._bounds(topic, OFFSET_BEGINNING, patience)
 
@@ -203,6 +205,8 @@ class SchemaReader:
                     asked = "ends" if which == OFFSET_END else "begins"
                     raise FatalError(f"cannot read where the topic {topic} {asked}: {error.args[0].str()}") from None
                 time.sleep(_PAUSE_SECONDS)
+            except TokenError as error:
+                raise FatalError(f"cannot read offsets of the topic {topic}: {error}") from None
 
     def _ask_bounds(self, topic: str, which: int, timeout: float) -> dict[int, int]:
         partitions = self._consumer.list_topics(topic, timeout=timeout).topics[topic].partitions

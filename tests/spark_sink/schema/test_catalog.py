@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import time
+from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaError, Producer, TopicPartition
@@ -11,6 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from structlog.testing import capture_logs
 
 from cdc_core.kafka_settings import librdkafka_options
+from cdc_core.kafka_tokens import Tokens
 from cdc_core.table_id import TableId
 from dev.servers.broker import Broker
 from spark_sink.config.spark_kafka_options import SparkKafka
@@ -18,6 +20,7 @@ from spark_sink.errors import ConfigError, FatalError
 from spark_sink.schema import catalog
 from spark_sink.schema.catalog import SchemaCatalog, SchemaReader
 from tests.spark_sink.changes import announced, schema_of
+from tests.token_providers import install
 
 ORDERS = TableId("shop", "sales", None, "orders")
 ONE = schema_of({"id": "int64"})
@@ -85,6 +88,17 @@ def test_while_no_broker_answers(
     reader.close()
     assert [{"event": "waiting for a broker", "reason": refused, "log_level": "warning"}] == logs
     assert ("", "") == capfd.readouterr()
+
+
+def test_no_login_token_is_a_fatal_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command that does not wait for a broker ends with the provider's reason."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    install(tmp_path, "tokenless", "def Issued():\n    return lambda: {}['token']", distribution="tokenless")
+    reader = SchemaReader({"oauth_cb": Tokens("tokenless", {})}, "schemas")
+    for read in (reader.refresh, lambda: reader.begins("events"), lambda: reader.ends("events")):
+        with pytest.raises(FatalError, match=r"token provider tokenless failed: KeyError: 'token'$"):
+            read()
+    reader.close()
 
 
 @pytest.mark.parametrize("count", ["", ", 1 identical error(s) suppressed"])
