@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -19,6 +19,7 @@ from translator.dialect_api import (
     DialectPlugin,
     ErrorCode,
     Limits,
+    MaskedValues,
     Message,
     MessageError,
     ReadMessage,
@@ -206,8 +207,18 @@ def _payload(body: dict[str, Any]) -> dict[str, Any]:
     return payload if isinstance(payload, dict) and body.keys() <= {"schema", "payload"} else body
 
 
-def _part_of(path: tuple[str, ...]) -> str:
-    """Only what is known not to be a row's value is kept, because other records can have values anywhere."""
+def _masked(value: bytes, masked: MaskedValues) -> bytes:
+    """Return a copy with other row values. In a record that is not an envelope, every value can be a row's."""
+    try:
+        envelope = _payload(parse_object(value, Limits()))
+    except MessageError:
+        envelope = {}
+    is_envelope = isinstance(envelope.get("source"), dict) and envelope.get("op") in (*OPERATIONS, "m")
+    return masked_json(value, masked, _part_of if is_envelope else lambda _: "value", _placeholders(UNAVAILABLE))
+
+
+def _part_of(path: tuple[str, ...]) -> Literal["keep", "value"]:
+    """Only what is known not to be a row's value is kept."""
     if path[:1] == ("schema",):
         return "keep" if "default" not in path and path[-1] in _KEPT_IN_SCHEMA else "value"
     return "keep" if (path[1:] if path[:1] == ("payload",) else path) in _KEPT else "value"
@@ -223,5 +234,5 @@ PLUGIN = DialectPlugin(
     build=DebeziumJson,
     options=Options,
     recognizer=Recognizer(({},), _propose),
-    masked_value=partial(masked_json, part_of=_part_of, keep=_placeholders(UNAVAILABLE)),  # type: ignore[arg-type]  # its words are literals
+    masked_value=_masked,
 )

@@ -131,9 +131,12 @@ def test_a_key_column_called_payload(key: object, columns: dict[str, int]) -> No
         with_schema([{"field": "name", "type": "string", "default": "Anne"}], ROW),
         with_schema([{"field": "name", "type": "string", "default": {"type": "Anne"}}], ROW),
         with_schema([{"field": "name", "type": "string", "parameters": {"allowed": "Anne"}}], ROW),
+        {"id": 1, "op": "Anne", "source": {"name": "Anne"}},
+        {"schema": None, "payload": {"op": "Anne", "ts_ms": 1, "source": "QW5uZQ"}},
+        [{"op": "c", "source": {"name": "Anne"}}],
     ],
 )
-def test_no_value_is_in_a_masked_copy(body: dict[str, Any]) -> None:
+def test_no_value_is_in_a_masked_copy(body: dict[str, Any] | list[Any]) -> None:
     """Neither from statements, defaults, logical messages, nor from records that a transform has unwrapped."""
     masked_value = PLUGIN.masked_value
     assert masked_value is not None
