@@ -28,7 +28,7 @@ class Entries(NamedTuple):
 
 
 def entries(events: Sequence[Event], reader: ImageReader, types: Mapping[str, str], *, partly: bool = False) -> Entries:
-    """Return the events with the values in their after images, by column.
+    """Return the events, with one column for each column of their after images.
 
     Args:
         partly: whether to apply an event without the values that do not fit, as if the event had omitted them. If

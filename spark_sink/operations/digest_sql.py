@@ -1,4 +1,4 @@
-"""Write the digests of `row_digests` in the SQL of a database."""
+"""Express the digests from `row_digests` in the SQL dialect of each database."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def parse_key(text: str, shape: TableShape) -> RowKey:
 
 
 class Erase:
-    """Carries out the command between batches."""
+    """Runs the command between batches."""
 
     def __init__(
         self, warehouse: str, tables: Tables, control: ControlTables, pattern: TablePattern, files: RowErasure

@@ -47,7 +47,7 @@ class ShadowTables(Protocol):
 
 
 class Reload:
-    """Carries out the command between batches.
+    """Runs the command between batches.
 
     Args:
         replay: applies a table's waiting events to the table itself, possibly in several rounds.

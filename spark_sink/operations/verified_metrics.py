@@ -32,4 +32,4 @@ class VerifiedMetrics:
         try:
             self._metrics.verified(self._control_table.standings())
         except (DeltaError, OSError) as error:
-            log.warning("results of verifications not readable", reason=str(error).strip().partition("\n")[0])
+            log.warning("verification results not readable", reason=str(error).strip().partition("\n")[0])

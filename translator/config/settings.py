@@ -251,7 +251,7 @@ class LatencySettings(Section):
         le=500,
         description=(
             "With delivery: exactly_once, how long a transaction accepts records. Consumers see a record only after "
-            "its transaction ends, so this time is added to the latency. A lower value costs more transactions per "
+            "its transaction ends, so this time is added to the latency. A lower value means more transactions per "
             "second. If ending a transaction takes a long time, transactions automatically last longer, up to 200 ms."
         ),
     )

@@ -132,7 +132,7 @@ Move = tuple[Sequence[Any], Sequence[Any]]
 
 
 def _check_messages(change: KeyChange, moves: Sequence[Move], *, shift: bool = True) -> None:
-    """Check each move in its own message."""
+    """Check moves that are sent one per message."""
     events = [event for n, move in enumerate(moves, _FIRST) for event in change.events(change.moved(*move), n)]
     _check_keys(change, moves, events, "messages of their own")
     if shift:

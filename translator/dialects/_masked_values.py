@@ -1,8 +1,8 @@
 """Replace row values with other values in the same format, for copies of messages that may leave the company.
 
-A masked value parses like the original. A date stays a date. A number keeps its digits, sign and scale and is not
-greater. Letters stay letters with the same number of bytes. Equal values get equal masks, so that a change is still a
-change. NULL, booleans, 0, 1, empty strings, time zones and punctuation are not changed.
+A masked value parses like the original. A date stays a date. A number keeps its sign, scale and number of digits, and
+its absolute value never increases. Letters stay letters with the same number of bytes. Equal values get equal masks, so
+that a change is still a change. NULL, booleans, 0, 1, empty strings, time zones and punctuation are not changed.
 """
 
 from __future__ import annotations

@@ -52,5 +52,5 @@ class Components(Struct):
 
     @property
     def transactions(self) -> ExactlyOnceDelivery | None:
-        """The delivery if it writes transactions, or else None."""
+        """The delivery if it writes transactions, otherwise None."""
         return self.delivery if isinstance(self.delivery, ExactlyOnceDelivery) else None
