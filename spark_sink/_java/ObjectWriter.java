@@ -16,6 +16,9 @@ final class ObjectWriter {
   // With this, S3A asks the store to reject the write if the object exists (If-None-Match: *).
   private static final String UNLESS_THERE = "fs.option.create.conditional.overwrite";
 
+  // A store can reject a write because of another one that is not finished, so that the object is not readable yet.
+  private static final int ATTEMPTS = 5;
+
   private ObjectWriter() {}
 
   /**
@@ -24,18 +27,27 @@ final class ObjectWriter {
    * @throws FileAlreadyExistsException there is one with other content.
    */
   static void create(FileSystem files, Path path, byte[] content) throws IOException {
-    FSDataOutputStreamBuilder<?, ?> made = builder(files, path);
-    made.must(UNLESS_THERE, true);
-    try {
-      write(made, content);
-    } catch (IOException failed) {
-      // The store may have created the object although its answer was lost: a retry is then rejected because of the
-      // first attempt. So read the existing object to find out who created it.
-      byte[] found = foundAfter(failed, files, path);
-      if (!Arrays.equals(found, content)) {
-        FileAlreadyExistsException other = new FileAlreadyExistsException(path.toString());
-        other.initCause(failed);
-        throw other;
+    for (int attempt = 1; ; attempt++) {
+      FSDataOutputStreamBuilder<?, ?> made = builder(files, path);
+      made.must(UNLESS_THERE, true);
+      try {
+        write(made, content);
+        return;
+      } catch (IOException failed) {
+        // The store may have created the object although its answer was lost: a retry is then rejected because of the
+        // first attempt. So read the existing object to find out who created it.
+        byte[] found = foundAfter(failed, files, path);
+        if (Arrays.equals(found, content)) {
+          return;
+        }
+        if (found != null) {
+          FileAlreadyExistsException other = new FileAlreadyExistsException(path.toString());
+          other.initCause(failed);
+          throw other;
+        }
+        if (attempt == ATTEMPTS) {
+          throw failed;
+        }
       }
     }
   }
@@ -58,11 +70,12 @@ final class ObjectWriter {
     out.close();
   }
 
+  // Returns the content of the object, or null if there is none.
   private static byte[] foundAfter(IOException failed, FileSystem files, Path path) throws IOException {
     try (FSDataInputStream in = files.open(path)) {
       return in.readAllBytes();
     } catch (FileNotFoundException absent) {
-      throw failed;
+      return null;
     } catch (IOException unknown) {
       failed.addSuppressed(unknown);
       throw failed;

@@ -15,12 +15,16 @@ from tests.gate import Gate, Server
 class LossyGate(Gate):
     """For each entry of `lost`, drop the connection instead of answering the first request that begins with it.
 
+    Args:
+        answer: an answer to this request instead, and the store does not receive the request.
+
     Attributes:
         requests: number of requests that begin with each entry.
     """
 
-    def __init__(self, port: int, *lost: bytes) -> None:
+    def __init__(self, port: int, *lost: bytes, answer: bytes = b"") -> None:
         super().__init__(port)
+        self.answer = answer
         self.requests: Counter[bytes] = Counter()
         self._lost = lost
         self._counting = threading.Lock()
@@ -53,6 +57,12 @@ class _LossyServer(Server):
                         return
                     if end is client:
                         losing = losing or self._gate.loses(data)
+                        if losing and self._gate.answer:
+                            client.sendall(self._gate.answer)
+                            client.shutdown(socket.SHUT_WR)
+                            while client.recv(1 << 16):  # the client would miss the answer if its request were reset
+                                pass
+                            return
                         store.sendall(data)
                     elif losing and not data.startswith(b"HTTP/1.1 100 "):  # which only asks for the body
                         return

@@ -63,11 +63,19 @@ print(commit(0, "ours"), commit(0, "another's"))
 """
 
 
-def test_lost_answer(object_store: ObjectStore) -> None:
-    """If the store wrote the version but its response was lost, the version is ours and nobody else's."""
-    table = f"s3a://{BUCKET}/lost"
+REJECTED = b"HTTP/1.1 412 Precondition Failed\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+
+
+@pytest.mark.parametrize("answer", [b"", REJECTED], ids=["lost", "rejected"])
+def test_lost_answer(object_store: ObjectStore, answer: bytes) -> None:
+    """If the store wrote the version but its response was lost, the version is ours and nobody else's. If the store
+    rejected it because of a version that nobody can read, it is written again.
+    """
+    name = "rejected" if answer else "lost"
+    table = f"s3a://{BUCKET}/{name}"
     command = [sys.executable, "-c", LOST_ANSWER]
-    with LossyGate(object_store.settled_port(), rb"PUT /lake/lost/_delta_log/0") as gate:
+    first = b"PUT /lake/%b/_delta_log/0" % name.encode()
+    with LossyGate(object_store.settled_port(), first, answer=answer) as gate:
         gate.open()
         done = subprocess.run(
             [*command, f"http://127.0.0.1:{gate.port}", table],
