@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from cdc_core import kafka_tokens
 from cdc_core.errors import ConfigError
 from cdc_core.kafka_tokens import TokenError, Tokens
 from tests.token_providers import install
@@ -17,10 +18,10 @@ from tests.token_providers import install
 SECRET = "correct-horse"
 
 COUNTED = f'''
-    import time
+    import os, time
 
     class Issued:
-        """Token number n, which is valid for `seconds`. `then` is what later calls do."""
+        """Token number n, which is valid for `seconds`. `then` is what later calls do, or the file they wait for."""
         calls = 0
 
         def __init__(self, *, seconds="1000", then=""):
@@ -31,7 +32,10 @@ COUNTED = f'''
             match self.then if self.calls > 1 else "":
                 case "fail": raise RuntimeError(f"no network in call {{self.calls}}")
                 case "exit": raise SystemExit(3)
-                case "hang": time.sleep(3)
+                case "": pass
+                case file:
+                    while not os.path.exists(file):
+                        time.sleep(0.01)
             return f"{SECRET}-{{self.calls}}", time.time() + self.seconds
     '''
 
@@ -45,33 +49,47 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+class Clock:
+    """A clock that a test sets, in seconds since 1970. The providers have the real one."""
+
+    def __init__(self) -> None:
+        self.now = time.time()
+
+    def time(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(kafka_tokens, "time", clock)
+    return clock
+
+
 def error_of(name: str = "issued", **options: str) -> str:
     with pytest.raises(ConfigError) as refused:
         Tokens(name, options)
     return str(refused.value)
 
 
-def test_a_token_is_kept_until_half_of_its_life_is_over(path: Path) -> None:
+def test_a_token_is_kept_until_half_of_its_life_is_over(path: Path, clock: Clock) -> None:
     """All clients share one token. The provider is called again when half of the token's lifetime is over."""
     install(path, "issued", COUNTED)
-    tokens = Tokens("issued", {"seconds": "4"})
+    tokens = Tokens("issued", {"seconds": "10000"})
     first, expires = tokens()
     assert (first, expires) == tokens("sasl.oauthbearer.config of librdkafka")
     assert f"{SECRET}-1" == first
-    renewed = time.time()
-    while tokens()[0] == first and time.time() < expires:
-        renewed = time.time()
-        time.sleep(0.02)
+    clock.now = expires - 5100
+    assert first == tokens()[0]
+    clock.now = expires - 4900
     assert f"{SECRET}-2" == tokens()[0]
-    assert 1 < expires - renewed < 3
 
 
-def test_a_provider_that_fails(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_provider_that_fails(path: Path, clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
     """Callers get an error and try again. The provider is not called for each of them, and a reason is logged once."""
     install(path, "issued", COUNTED)
-    tokens = Tokens("issued", {"seconds": "0.1", "then": "fail"})
-    tokens()
-    time.sleep(0.1)
+    tokens = Tokens("issued", {"then": "fail"})
+    clock.now = tokens()[1]
     caplog.set_level(logging.WARNING)
     for _ in range(3):
         with pytest.raises(TokenError, match=r"^token provider issued failed: RuntimeError: no network in call 2$"):
@@ -81,15 +99,15 @@ def test_a_provider_that_fails(path: Path, caplog: pytest.LogCaptureFixture) -> 
     assert SECRET not in caplog.text
 
 
-def test_a_token_is_used_while_the_provider_fails(path: Path) -> None:
+def test_a_token_is_used_while_the_provider_fails(path: Path, clock: Clock) -> None:
     """A failure matters only when the last token has expired."""
     install(path, "issued", COUNTED)
-    tokens = Tokens("issued", {"seconds": "2", "then": "fail"})
+    tokens = Tokens("issued", {"then": "fail"})
     first = tokens()
-    time.sleep(1.1)
+    clock.now = first[1] - 1
     assert first == tokens()
     assert "token provider issued failed: RuntimeError: no network in call 2" == tokens.failure
-    time.sleep(1)
+    clock.now = first[1]
     with pytest.raises(TokenError):
         tokens()
 
@@ -97,7 +115,8 @@ def test_a_token_is_used_while_the_provider_fails(path: Path) -> None:
 def test_a_token_is_used_while_another_thread_renews_it(path: Path) -> None:
     """A provider that takes long delays one client, and not those that connect in the meantime."""
     install(path, "issued", COUNTED)
-    tokens = Tokens("issued", {"seconds": "20", "then": "hang"})
+    answered = path / "answered"
+    tokens = Tokens("issued", {"then": str(answered)})
     first = tokens()
     tokens._ask_at = 0
     with ThreadPoolExecutor() as pool:
@@ -106,14 +125,14 @@ def test_a_token_is_used_while_another_thread_renews_it(path: Path) -> None:
             time.sleep(0.01)
         assert first == tokens()
         assert not renewed.done()
+        answered.touch()
     assert f"{SECRET}-2" == renewed.result()[0] == tokens()[0]
 
 
-def test_a_provider_cannot_stop_the_process(path: Path) -> None:
+def test_a_provider_cannot_stop_the_process(path: Path, clock: Clock) -> None:
     install(path, "issued", COUNTED)
-    tokens = Tokens("issued", {"seconds": "0.01", "then": "exit"})
-    tokens()
-    time.sleep(0.01)
+    tokens = Tokens("issued", {"then": "exit"})
+    clock.now = tokens()[1]
     with pytest.raises(TokenError, match="SystemExit: 3"):
         tokens()
 
