@@ -85,7 +85,7 @@ class ServiceView:
         return stored.letter.reason_without_values(masked=self.is_masked(stored))
 
     def letter(self, partition: int, offset: int, *, reveal: bool) -> LetterView | None:
-        """Return the dead letter at a position, or None if there is none.
+        """Return the dead letter at a position. None if that position has no dead letter.
 
         Args:
             reveal: include the complete message and its events, if masks allow it.
