@@ -85,10 +85,11 @@ def _stored_id(files: Any, path: Any) -> str:
 
 
 def has_progress(spark: SparkSession, checkpoint: str) -> bool:
-    """Return whether a checkpoint folder has a batch. If so, Spark takes its offsets from the folder."""
-    files, folder = hadoop_folder(spark, checkpoint)
-    offsets = folder.suffix("/offsets")
-    return bool(files.exists(offsets) and len(files.listStatus(offsets)))
+    """Return whether a checkpoint folder has a batch. If so, Spark takes its offsets from the folder.
+
+    Temporary files of a write that did not complete are not batches.
+    """
+    return progress(spark, checkpoint) != (None, None)
 
 
 class CheckpointProgress(NamedTuple):

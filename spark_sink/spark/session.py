@@ -41,6 +41,9 @@ _FIXED = {
     # parallel collector saves about a tenth of the JVM's CPU time. Its pauses are longer, but nothing depends on short
     # pauses.
     "spark.driver.extraJavaOptions": "-XX:ReservedCodeCacheSize=256m -XX:+UseParallelGC",
+    # The sink checks the checkpoint itself. Spark would never start again after a crash in which the first write to the
+    # checkpoint left a temporary file.
+    "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart": "false",
     "spark.ui.showConsoleProgress": "false",
     # The rewrite of a table's layout has a pool of its own, and shares the cores with the batches.
     "spark.scheduler.mode": "FAIR",

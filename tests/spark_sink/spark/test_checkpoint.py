@@ -8,8 +8,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cdc_core import state_format
-from spark_sink.errors import FatalError, Overtaken
-from spark_sink.spark.checkpoint import check_id, checkpoint_id
+from spark_sink.errors import ConfigError, FatalError, Overtaken
+from spark_sink.spark.checkpoint import check_id, check_progress, checkpoint_id, has_progress, progress
+from tests.spark_sink.sink_process import PATIENCE_SECONDS
 
 
 def test_two_sinks_that_begin_at_once(spark: SparkSession, tmp_path: Path) -> None:
@@ -24,6 +25,34 @@ def test_two_sinks_that_begin_at_once(spark: SparkSession, tmp_path: Path) -> No
     tmp_path.joinpath("checkpoint", "offsets", "0").touch()
     assert second == checkpoint_id(spark, checkpoint)
     check_id(spark, checkpoint, second)
+
+
+def test_an_interrupted_first_write(spark: SparkSession, tmp_path: Path) -> None:
+    """A crash during the first write to the checkpoint leaves a temporary file. The next start continues."""
+    checkpoint = tmp_path / "checkpoint"
+    for log in ("offsets", "commits"):
+        checkpoint.joinpath(log).mkdir(parents=True)
+        checkpoint.joinpath(log, ".0.1b2c.tmp").touch()
+    assert not has_progress(spark, str(checkpoint))
+    topic = tmp_path / "topic"
+    topic.mkdir()
+    topic.joinpath("events").write_text("a\n")
+    batches: list[int] = []
+    writer = spark.readStream.text(str(topic)).writeStream.foreachBatch(lambda _rows, batch: batches.append(batch))
+    query = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
+    assert query.awaitTermination(PATIENCE_SECONDS)
+    assert [0] == batches
+    assert has_progress(spark, str(checkpoint))
+
+
+def test_a_checkpoint_without_plans(spark: SparkSession, tmp_path: Path) -> None:
+    """If only the plans of the batches are missing, the checkpoint was damaged, and the sink says so."""
+    checkpoint = tmp_path / "checkpoint"
+    checkpoint.joinpath("commits").mkdir(parents=True)
+    checkpoint.joinpath("commits", "3").touch()
+    assert has_progress(spark, str(checkpoint))
+    with pytest.raises(ConfigError, match="was rolled back to a state before the warehouse: its newest batch is None"):
+        check_progress(str(checkpoint), progress(spark, str(checkpoint)), 3)
 
 
 def test_the_format(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
