@@ -10,6 +10,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future, wait
 from functools import cache
 from importlib.metadata import EntryPoint
 from typing import Any
@@ -34,6 +35,9 @@ so a token that is almost used up would soon end every connection that it opens.
 
 _PAUSE = 1.0
 """Seconds between a failed call of a provider and the next one. Some clients try to connect many times a second."""
+
+_PATIENCE = 10.0
+"""Seconds to wait for a provider. librdkafka waits as long for a new client's token."""
 
 _LONGEST_LIFE = 366 * 86_400
 """Seconds. A later expiry is a mistake, such as milliseconds, and the token would never be renewed."""
@@ -60,6 +64,7 @@ class Tokens:
         self._name = name
         self._provide = _built(name, options)
         self._lock = threading.Lock()
+        self._call: Future[object] | None = None
         self._last = ("", 0.0)  # token and expiry
         self._ask_at = 0.0
         self.failure: str | None = None
@@ -98,8 +103,13 @@ class Tokens:
         self.failure = None
 
     def _called(self) -> tuple[str, float]:
+        # A provider is never called twice at the same time, so wait again for a call that has not returned.
+        call = self._call = self._call or _begin(self._provide)
+        if not wait([call], _PATIENCE).done:
+            raise TokenError(f"token provider {self._name} did not return within {_PATIENCE:g} seconds")
+        self._call = None
         try:
-            returned = self._provide()
+            returned = call.result()
         except (Exception, SystemExit) as error:
             raise TokenError(f"token provider {self._name} failed: {_reason(error)}") from None
         # The value is not quoted in errors, because it can contain a token.
@@ -139,6 +149,20 @@ def require_token(connection: Mapping[str, Any]) -> None:
     """
     if (tokens := connection.get("oauth_cb")) is not None:
         tokens()
+
+
+def _begin(provide: Callable[[], object]) -> Future[object]:
+    """Call a provider in a thread of its own, which does not keep the process from exiting."""
+    call: Future[object] = Future()
+
+    def run() -> None:
+        try:
+            call.set_result(provide())
+        except BaseException as error:
+            call.set_exception(error)
+
+    threading.Thread(target=run, name="token provider", daemon=True).start()
+    return call
 
 
 def _built(name: str, options: Mapping[str, str]) -> Callable[[], object]:

@@ -112,6 +112,22 @@ def test_a_token_is_used_while_the_provider_fails(path: Path, clock: Clock) -> N
         tokens()
 
 
+def test_a_provider_that_hangs(path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Callers get an error. The provider is not called again until the call returns, and its late token is used."""
+    install(path, "issued", COUNTED)
+    answered = path / "answered"
+    tokens = Tokens("issued", {"then": str(answered)})
+    clock.now = tokens()[1]
+    monkeypatch.setattr(kafka_tokens, "_PAUSE", 0)
+    monkeypatch.setattr(kafka_tokens, "_PATIENCE", 0.01)
+    for _ in range(2):
+        with pytest.raises(TokenError, match=r"^token provider issued did not return within 0\.01 seconds$"):
+            tokens()
+    answered.touch()
+    monkeypatch.setattr(kafka_tokens, "_PATIENCE", 300)
+    assert f"{SECRET}-2" == tokens()[0]
+
+
 def test_a_token_is_used_while_another_thread_renews_it(path: Path) -> None:
     """A provider that takes long delays one client, and not those that connect in the meantime."""
     install(path, "issued", COUNTED)
