@@ -4,6 +4,8 @@ import re
 import tomllib
 from pathlib import Path
 
+import yaml
+
 from dev.release.charts import CHARTS, FIRST_KUBERNETES, LAST_KUBERNETES
 
 ROOT = Path(__file__).parents[2]
@@ -26,7 +28,8 @@ def _same(version: str) -> tuple[str, str]:
 
 
 def _python() -> tuple[str, str]:
-    tested = re.findall(r'python-version: "([^"]+)"', (ROOT / ".github" / "workflows" / "ci.yml").read_text())
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())
+    tested = workflow["jobs"]["test"]["strategy"]["matrix"]["python"]
     return f"{PROJECT['requires-python'].removeprefix('>=')} or newer", ", ".join(tested)
 
 
