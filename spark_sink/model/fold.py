@@ -149,7 +149,7 @@ def check_epoch(event: Event, last: str) -> None:
     if loaded and epoch(event.pos) == epoch(last) and not is_loaded(event.scope, last):
         raise Refused(
             Reason.RELOAD_UNANNOUNCED,
-            "a snapshot row arrived for a row that has changed since, so the table was reloaded; add the time of "
+            "a snapshot row arrived for a row with later changes, so the table was reloaded; add the time of "
             "the reload to `epochs` of the source",
         )
 

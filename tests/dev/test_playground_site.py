@@ -80,7 +80,7 @@ def test_the_same_bytes_as_a_desk(files: str, chromium: WebDriver) -> None:
 
 
 def test_a_message_by_keyboard(files: str, chromium: WebDriver) -> None:
-    """A sample is there without scripts. One's own message is translated while one types, and by Ctrl+Enter."""
+    """A sample is there without scripts. A pasted message is translated as you type, and with Ctrl+Enter."""
     chromium.get(f"{files}index.html")
     chromium.find_element(By.LINK_TEXT, samples()["canal_swap"].title).click()
     assert "translated" == text(chromium, ".outcome strong")

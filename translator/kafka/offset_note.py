@@ -15,7 +15,7 @@ _FORMAT = re.compile(r"format=([0-9]+);")
 
 
 def noted(part: str) -> str:
-    """Return the metadata with a part and the format."""
+    """Return the metadata of an offset: a part, and the format."""
     return f"{part}{END}format={FORMAT}{END}"
 
 

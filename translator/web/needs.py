@@ -65,7 +65,7 @@ class Need(NamedTuple):
 
 
 def needs(facts: Facts) -> list[Need]:
-    """Return what needs a person, critical cases first."""
+    """Return what needs attention, critical cases first."""
     found = [Need(rule, what) for rule in RULES for what in rule.find(facts)]
     return sorted(found, key=lambda need: need.rule.severity != "critical")
 

@@ -50,7 +50,7 @@ class SinkPages:
         if isinstance(state, web.Response):
             return state
         rows = [_row(table, state, self._view.config.name) for table in state.status.tables]
-        # What needs a person comes first.
+        # What needs attention comes first.
         rows.sort(key=lambda row: (row.table.parked is None, not row.differs))
         return page(
             "sink.html",

@@ -76,7 +76,7 @@ _LEGACY: Mapping[str, Era] = {
     "data_is_before": Era("dts_legacy", "declared", "before", alibaba=True),
     "old_is_before": Era("dts_legacy", "declared", "after", alibaba=True),
 }
-_NEAR = "its ts is missing or too close to the restart to determine which is which"
+_NEAR = "its ts is missing, or too close to the restart to tell which row is which"
 _AUTO = (
     "a single message does not show which one is the row before the change; declare the writer instead of using "
     "profile auto"
@@ -249,7 +249,7 @@ def _after_in_old(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Image
     """
     if era.data_is is None and not era.alibaba:
         reason = (
-            "a new row has its image in old, which no known writer does; declare the writer, or correct the declaration"
+            "a new row has its image in old, which no known writer sends; declare the writer or correct the declaration"
         )
         raise MessageError(ErrorCode.AMBIGUOUS_VARIANT, reason, path="$.old")
     return Images(None, _complete(old), "dts_legacy", "inferred", (*_conflict(era, "dts_legacy"), IMAGE_IN_OLD))
