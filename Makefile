@@ -88,8 +88,9 @@ package: setup ## Build the source distribution and the wheel with the native pa
 	@$(BIN)/python -m dev.release.package
 	@$(BIN)/python -m pytest tests/dev/test_package.py $(TEST_ARGS)
 
-release-check: setup ## Build the packages twice and compare them, and package the charts, all into dist; publish nothing (RELEASE_ARGS).
+release-check: setup ## Build packages and charts into dist, compare two builds, rehearse the signatures; publish nothing (RELEASE_ARGS).
 	@$(BIN)/python -m dev.release.charts --build
+	@$(BIN)/python -m dev.release.signing --build
 	@$(BIN)/python -m dev.release.check $(RELEASE_ARGS)
 
 sbom: image-check ## Write the bills of materials and licenses of both images to build/sbom (builds Syft once, with Go).

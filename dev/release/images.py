@@ -108,6 +108,15 @@ def build(target: str) -> BuiltImage:
     return built(target)
 
 
+def push(target: str, reference: str) -> None:
+    """Push a built image to a registry without TLS.
+
+    Raises:
+        ImageError: the image was not built, or the registry rejects it.
+    """
+    _buildah("push", "--quiet", "--tls-verify=false", _name(target), f"docker://{reference}")
+
+
 def _name(target: str) -> str:
     return f"cdc-{target}-{platform()}"
 

@@ -94,12 +94,15 @@ def licence_of(component: Component) -> str:
     return " AND ".join(" ".join(text.split()) for text in stated if text) or _NOT_STATED
 
 
-def _write(target: str, folder: Path) -> None:
+def write(target: str, folder: Path) -> Path:
+    """Write the bill of materials and the licenses of a built image, and return the bill's file."""
     found = bill(built(target))
-    (folder / f"{target}.cdx.json").write_text(json.dumps(found, indent=2) + "\n")
+    file = folder / f"{target}.cdx.json"
+    file.write_text(json.dumps(found, indent=2) + "\n")
     (folder / f"{target}.licences.tsv").write_text(licences(found["components"]))
     silent = sum(licence_of(one) == _NOT_STATED for one in found["components"])
-    print(f"sbom: {folder}/{target}.cdx.json: {len(found['components'])} components, {silent} say no licence")
+    print(f"sbom: {file}: {len(found['components'])} components, {silent} say no licence")
+    return file
 
 
 def main() -> None:
@@ -110,7 +113,7 @@ def main() -> None:
         if "--build" in sys.argv[1:]:
             SYFT.build()
         for target in TARGETS:
-            _write(target, folder)
+            write(target, folder)
     except (GoProgramError, ImageError, NativeError) as error:
         sys.exit(f"sbom: {error}")
 
