@@ -23,6 +23,8 @@ GROUP = "cdc.tokens"
 
 BUILT_IN: Mapping[str, tuple[str, str]] = {
     "msk-iam": ("cdc_core.token_providers.msk_iam:MskIam", "msk"),
+    "event-hubs": ("cdc_core.token_providers.event_hubs:EventHubs", "azure"),
+    "managed-kafka": ("cdc_core.token_providers.managed_kafka:ManagedKafka", "gcp"),
 }
 """The providers in this distribution: name, location, and the extra with the cloud's library. A plug-in with such a
 name is never used.
