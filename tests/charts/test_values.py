@@ -74,6 +74,7 @@ _REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("spark-sink", {"schedule": "0 0 1 13 *"}, '"13" is not a valid month. Use 1-12 or JAN-DEC'),
     ("spark-sink", {"schedule": "0 0 * * MON-7"}, '"MON-7" is not a valid day of the week. Use 0-6 or SUN-SAT'),
     ("spark-sink", {"schedule": "*/0 * * * *"}, '"*/0" is not a valid minute'),
+    ("spark-sink", {"schedule": "0 20-5 * * *"}, 'the range "20-5" ends before it begins'),
     *(
         (
             "spark-sink",
@@ -88,7 +89,11 @@ _REFUSED: list[tuple[str, dict[str, Any], str]] = [
             ("5 * * * *", 3600),
             ("@hourly", 3600),
             ("0 */4 * * *", 14400),
-            ("0 2 * * MON-FRI", 86400),
+            ("0 2 * * *", 86400),
+            ("0 2 * * MON-FRI", 3 * 86400),
+            ("0 8-18 * * mon", (6 * 24 + 14) * 3600),
+            ("10,50 8-18/2,20 1 * *", (11 * 60 + 20) * 60),
+            ("5/20 * * * *", 1200),
             ("@weekly", 604800),
         )
     ),
@@ -309,8 +314,8 @@ def test_a_scheduled_sink() -> None:
     "schedule", ["@daily", "*/5 * * * *", "0,30 8-18/2 * jan-MAR ?", "59 23 31 12 6", "00 02 * * Mon-Fri,0"]
 )
 def test_schedules(schedule: str) -> None:
-    """A schedule that Kubernetes accepts is rendered unchanged. Alerts are only rejected if the pause is known."""
-    alerts = {"enabled": True, "runbooks": "https://wiki.example", "batchSeconds": 172_800}
+    """A schedule that Kubernetes accepts is rendered unchanged. Alerts are only rejected for long pauses."""
+    alerts = {"enabled": True, "runbooks": "https://wiki.example", "batchSeconds": 345_600}
     overrides = {"schedule": schedule, "prometheusRule": alerts}
     rendered = render("spark-sink", _least("spark-sink"), overrides=overrides)
     assert [schedule] == [one["spec"]["schedule"] for one in rendered if one["kind"] == "CronJob"]

@@ -313,6 +313,12 @@ yes
 {{- if not (regexMatch (printf "^%[1]s(,%[1]s)*$" $one) $part) -}}
 {{- fail (printf "schedule is %q, and %q is not a valid %s. Use %s, a range, a list or *, with an optional step such as */5." $schedule $part (index $field 0) (index $field 2)) -}}
 {{- end -}}
+{{- range regexFindAll "[0-9]+-[0-9]+" $part -1 -}}
+{{- $ends := splitList "-" . -}}
+{{- if gt (index $ends 0 | atoi) (index $ends 1 | atoi) -}}
+{{- fail (printf "schedule is %q, and the range %q ends before it begins. List two ranges instead, separated by a comma." $schedule .) -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- $longest := include "spark-sink.longestPause" . | default "0" | int -}}
@@ -321,25 +327,62 @@ yes
 {{- end -}}
 {{- end -}}
 
-{{/* The number of seconds that can be between two runs, or nothing for a schedule of another form. */}}
+{{/* The longest time between two runs in seconds. Limits to days of the month and to months are ignored. */}}
 {{- define "spark-sink.longestPause" -}}
 {{- $schedule := .Values.schedule -}}
 {{- $macros := dict "@hourly" 3600 "@daily" 86400 "@midnight" 86400 "@weekly" 604800 "@monthly" 2678400 "@yearly" 31622400 "@annually" 31622400 -}}
 {{- $parts := splitList " " $schedule -}}
-{{- $minute := first $parts -}}
-{{- $hour := index (append $parts "") 1 -}}
 {{- if hasKey $macros $schedule -}}
 {{- get $macros $schedule -}}
-{{- else if regexMatch "^[*]/[0-9]+$" $minute -}}
-{{- trimPrefix "*/" $minute | int | mul 60 | min 3600 -}}
-{{- else if not (regexMatch "^[0-9]+$" $minute) -}}
-{{- else if regexMatch "^[*]/[0-9]+$" $hour -}}
-{{- trimPrefix "*/" $hour | int | mul 3600 | min 86400 -}}
-{{- else if regexMatch "^[0-9]+$" $hour -}}
-86400
-{{- else if eq "*" $hour -}}
-3600
+{{- else if eq 5 (len $parts) -}}
+{{- $minutes := include "spark-sink.cronField" (dict "field" (index $parts 0) "count" 60) | fromJsonArray -}}
+{{- $hours := include "spark-sink.cronField" (dict "field" (index $parts 1) "count" 24) | fromJsonArray -}}
+{{- $week := include "spark-sink.cronField" (dict "field" (index $parts 4) "count" 7) | fromJsonArray -}}
+{{- $days := 1 -}}
+{{- $day := sub (last $week) 7 -}}
+{{- /* If both kinds of days are limited, a day of either kind has runs. */ -}}
+{{- if has (index $parts 2) (list "*" "?") -}}
+{{- range $week -}}
+{{- $days = max $days (sub . $day) -}}
+{{- $day = . -}}
 {{- end -}}
+{{- end -}}
+{{- $longest := 0 -}}
+{{- $last := sub (add (mul 60 (last $hours)) (last $minutes)) (mul 1440 $days) -}}
+{{- range $hour := $hours -}}
+{{- range $minute := $minutes -}}
+{{- $now := add (mul 60 $hour) $minute -}}
+{{- $longest = max $longest (sub $now $last) -}}
+{{- $last = $now -}}
+{{- end -}}
+{{- end -}}
+{{- mul 60 $longest -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The values of a valid field that begins with 0, in order, as a JSON list. Days of the week may have names. */}}
+{{- define "spark-sink.cronField" -}}
+{{- $field := lower .field -}}
+{{- range $number, $name := list "sun" "mon" "tue" "wed" "thu" "fri" "sat" -}}
+{{- $field = replace $name (toString $number) $field -}}
+{{- end -}}
+{{- $values := list -}}
+{{- range $value := until .count -}}
+{{- range splitList "," $field -}}
+{{- $pair := splitList "/" . -}}
+{{- $ends := first $pair | replace "*" "" | replace "?" "" | splitList "-" -}}
+{{- $from := first $ends | atoi -}}
+{{- $to := sub $.count 1 -}}
+{{- if and (first $ends) (or (gt (len $ends) 1) (eq 1 (len $pair))) -}}
+{{- $to = last $ends | atoi -}}
+{{- end -}}
+{{- $step := index (append $pair "1") 1 | atoi -}}
+{{- if and (le $from $value) (le $value (int $to)) (eq 0 (mod (sub $value $from) $step)) -}}
+{{- $values = append $values $value -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $values | uniq | toJson -}}
 {{- end -}}
 
 {{/* The base URL of the runbooks, to which alerts link. */}}
