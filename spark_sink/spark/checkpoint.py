@@ -34,24 +34,25 @@ def checkpoint_id(spark: SparkSession, checkpoint: str) -> str:
     files = jvm.org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.create(
         folder, spark._jsparkSession.sessionState().newHadoopConf()
     )
-    if files.exists(path):
-        _stored_id(files, path)
-        if not has_progress(spark, checkpoint):
-            files.delete(path)
-    if not files.exists(path):
-        files.mkdirs(folder)
-        out = files.createAtomic(path, False)
-        out.writeUTF(uuid.uuid4().hex)
-        # Releases from before 0.1.0 only read the id.
-        out.writeUTF(str(FORMAT))
-        out.writeUTF(release())
-        try:
-            out.close()
-        except Py4JJavaError as error:
-            if files.exists(path):
-                raise Overtaken(f"the checkpoint {checkpoint}") from None
-            raise FatalError(f"the checkpoint {checkpoint} cannot be written: {error.java_exception}") from None
-    return _stored_id(files, path)
+    is_there = bool(files.exists(path))
+    if is_there:
+        stored = _stored_id(files, path)
+        if has_progress(spark, checkpoint):
+            return stored
+    files.mkdirs(folder)
+    id = uuid.uuid4().hex
+    out = files.createAtomic(path, is_there)
+    out.writeUTF(id)
+    # Releases from before 0.1.0 only read the id.
+    out.writeUTF(str(FORMAT))
+    out.writeUTF(release())
+    try:
+        out.close()
+    except Py4JJavaError as error:
+        if files.exists(path):
+            raise Overtaken(f"the checkpoint {checkpoint}") from None
+        raise FatalError(f"the checkpoint {checkpoint} cannot be written: {error.java_exception}") from None
+    return id
 
 
 def check_id(spark: SparkSession, checkpoint: str, id: str) -> None:
@@ -69,7 +70,13 @@ def check_id(spark: SparkSession, checkpoint: str, id: str) -> None:
 
 
 def _stored_id(files: Any, path: Any) -> str:
-    stored = files.open(path)
+    try:
+        stored = files.open(path)
+    except Py4JJavaError as error:
+        if error.java_exception.getClass().getName() != "java.io.FileNotFoundException":
+            raise
+        # Another sink is replacing the id, which some file systems do in two steps.
+        raise Overtaken(f"the checkpoint {path.getParent()}") from None
     try:
         id = str(stored.readUTF())
         try:

@@ -27,6 +27,15 @@ def test_two_sinks_that_begin_at_once(spark: SparkSession, tmp_path: Path) -> No
     check_id(spark, checkpoint, second)
 
 
+def test_an_id_that_another_sink_replaces(spark: SparkSession, tmp_path: Path) -> None:
+    """Not every file system replaces a file in one step, so the id may be missing for a moment."""
+    checkpoint = tmp_path / "checkpoint"
+    id = checkpoint_id(spark, str(checkpoint))
+    checkpoint.joinpath("_sink_id").unlink()
+    with pytest.raises(Overtaken, match="another sink or program wrote the checkpoint"):
+        check_id(spark, str(checkpoint), id)
+
+
 def test_an_interrupted_first_write(spark: SparkSession, tmp_path: Path) -> None:
     """A crash during the first write to the checkpoint leaves a temporary file. The next start continues."""
     checkpoint = tmp_path / "checkpoint"
