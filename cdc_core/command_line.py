@@ -1,4 +1,4 @@
-"""Parts of the command line that both programs use."""
+"""Command-line building blocks that both programs use."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import click
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _WHOLE = 1000
-"""Maximum length of a command summary. All summaries are shorter, so no summary is truncated."""
+"""Maximum length of a command summary. Every summary is shorter than this, so none is truncated."""
 
 
 class CommandGroup(click.Group):
@@ -44,7 +44,7 @@ class LazyGroup(CommandGroup):
     """A group that imports a command's module only when the command runs, so that `--help` is fast.
 
     Args:
-        commands: each command's summary, keyed by its name; tests compare them with the commands' own summaries.
+        commands: each command's summary, keyed by its name. Tests compare them with the commands' own summaries.
         modules: the module for each command whose module has a different name. In Python, a dash in a command's name is
             an underscore.
         package: the package that contains the modules.

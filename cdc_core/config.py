@@ -1,7 +1,7 @@
 """Read a YAML file into a program's typed settings, with `${NAME}` for values from the environment.
 
-Errors include the location but no text from the file, because such text could be a secret. The reader follows two YAML
-1.2 rules: only `true` and `false` are booleans (a column can be named NO), and a mapping cannot repeat a key.
+Errors include the location but no text from the file, because such text might be a secret. The reader follows two YAML
+1.2 rules: only `true` and `false` are booleans (so a column can be named NO), and no key may occur twice in a mapping.
 """
 
 from __future__ import annotations

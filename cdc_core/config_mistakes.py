@@ -44,8 +44,8 @@ class Places:
         return location in self._lines
 
     def text(self, location: Location) -> str:
-        """Return a location in words, such as `line 5: sources[0] (erp).topics`. A missing setting is reported at its
-        section's line.
+        """Return a location in words, such as `line 5: sources[0] (erp).topics`. A missing setting is reported at the
+        line of its section.
         """
         known = location
         while known and known not in self._lines:
@@ -70,7 +70,7 @@ _NAME_CHARACTERS = 60
 
 
 class SettingsFile:
-    """The file from which settings were read, for mistakes that only surface when the settings are used."""
+    """The file that the settings were read from, for mistakes that surface only when the settings are used."""
 
     def __init__(self, where: str, places: Places) -> None:
         self._where = where
@@ -116,7 +116,7 @@ def _place(location: Location, kind: str, places: Places) -> Location:
 
 
 def _joined(sentences: Sequence[str]) -> str:
-    """Return one sentence that lists everything that a setting with several types accepts."""
+    """Return one sentence that lists all values that a setting with several types accepts."""
     if len(sentences) > 1 and all(sentence.startswith(_EXPECTED) for sentence in sentences):
         return _EXPECTED + " or ".join(sentence.removeprefix(_EXPECTED) for sentence in sentences)
     return "; ".join(sentences)
@@ -161,7 +161,8 @@ def _one_of(context: Mapping[str, Any]) -> str:
 
 
 def _length(count: int, context: Mapping[str, Any]) -> str:
-    """Return a length with its unit. Pydantic reports the length of a secret like the length of a list."""
+    """Return a length with its unit. Pydantic reports the length of a secret in the same way as the length of a
+    list."""
     one, many = ("entry", "entries") if context["field_type"] in _COLLECTIONS else ("character", "characters")
     return f"{count} {one if count == 1 else many}"
 

@@ -32,8 +32,8 @@ def quote(value: object, limit: int = 40) -> str:
 
 
 _COMPARED = 100
-"""The maximum length of a value that is compared with the known names. A value may have millions of characters, and the
-comparison needs memory for each character.
+"""The maximum length of a value that is compared with the known names. Longer values get no suggestion. A value may
+have millions of characters, and the comparison needs memory for each character.
 """
 
 

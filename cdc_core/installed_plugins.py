@@ -1,4 +1,4 @@
-"""The plug-ins that other distributions offer as entry points, as far as their metadata shows. Nothing here imports a
+"""Find the plug-ins that other distributions offer as entry points, using only their metadata. Nothing here imports a
 plug-in.
 
 Finding plug-ins reads the metadata of every installed distribution, which takes milliseconds.
@@ -14,7 +14,7 @@ from msgspec import Struct
 from cdc_core.errors import ConfigError
 
 REASON_CHARS = 300
-"""Maximum length of the text of an exception in an error."""
+"""Maximum length of an exception's text when it is quoted in an error."""
 
 
 class InstalledPlugin(Struct, frozen=True, order=True):
@@ -32,10 +32,10 @@ def find(group: str, built_in: Container[str]) -> dict[InstalledPlugin, EntryPoi
     """Return the plug-ins in a group of entry points in the order of their names, without loading them.
 
     Args:
-        built_in: names that plug-ins cannot have.
+        built_in: names that plug-ins must not use.
 
     Raises:
-        ConfigError: the metadata of a distribution, of a plug-in or not, cannot be read.
+        ConfigError: a distribution's metadata cannot be read, whether or not it offers a plug-in.
     """
     try:
         found = {_described(entry): entry for entry in entry_points(group=group) if entry.name not in built_in}

@@ -32,7 +32,7 @@ _PROVIDER = ("oauth_provider", "oauth_provider_options")
 
 
 class Kafka(Section):
-    """Broker addresses and credentials. Every client is configured from this section."""
+    """Broker addresses and credentials. This section configures every client."""
 
     bootstrap_servers: str = Field(description="Broker addresses in the form host:port, separated by commas.")
     security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
@@ -131,7 +131,7 @@ def check_certificate(certificate: Path | None, key: Path | None) -> None:
 
 
 def checked_scheme(url: str, name: str, login: str) -> str:
-    """Return a URL's scheme. Errors name the setting and never quote the URL, which could contain a password.
+    """Return a URL's scheme. Errors name the setting and never quote the URL, which might contain a password.
 
     Args:
         login: the settings in which credentials belong, because they must not be part of a URL.

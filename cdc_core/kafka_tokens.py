@@ -1,7 +1,7 @@
 """Login tokens (OAUTHBEARER) from token providers: plug-ins that installed distributions offer as entry points.
 
-A provider is a class or function. Called with the options from the configuration, it returns a function that returns a
-token and when the token expires (docs/operate/token-providers.md).
+A provider is a class or function. The program calls it with the options from the configuration, and gets a function
+that returns a token and its expiry (docs/operate/token-providers.md).
 """
 
 from __future__ import annotations
@@ -26,17 +26,18 @@ BUILT_IN: Mapping[str, tuple[str, str]] = {
     "event-hubs": ("cdc_core.token_providers.event_hubs:EventHubs", "azure"),
     "managed-kafka": ("cdc_core.token_providers.managed_kafka:ManagedKafka", "gcp"),
 }
-"""The providers in this distribution: name, location, and the extra with the cloud's library. A plug-in with such a
-name is never used.
+"""The providers in this distribution: name, location, and the extra with the cloud's library. They take precedence over
+plug-ins with these names.
 """
 
 _USED_SHARE = 0.5
 """The share of a token's lifetime after which the provider is called again. A connection ends when its token expires,
-so a token that is almost used up would soon end every connection that it opens.
+so connections opened with a token that is about to expire would be short.
 """
 
 _PAUSE = 1.0
-"""Seconds between a failed call of a provider and the next one. Some clients try to connect many times a second."""
+"""Seconds between a provider's failed call and the next one. Without a pause, clients that reconnect many times a
+second would call it each time."""
 
 _PATIENCE = 10.0
 """Seconds to wait for a provider. librdkafka waits as long for a new client's token."""
@@ -52,7 +53,7 @@ class TokenError(CdcError):
 
 
 class Tokens:
-    """The tokens of one provider, which all clients and threads share.
+    """One provider's tokens, which all clients and threads share.
 
     Args:
         name: the name of an entry point.
@@ -154,7 +155,7 @@ def require_token(connection: Mapping[str, Any]) -> None:
 
 
 def _begin(provide: Callable[[], object]) -> Future[object]:
-    """Call a provider in a thread of its own, which does not keep the process from exiting."""
+    """Call a provider in a daemon thread, which does not keep the process from exiting."""
     call: Future[object] = Future()
 
     def run() -> None:

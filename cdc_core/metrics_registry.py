@@ -1,4 +1,4 @@
-"""The registry for a process's own metrics, and the page on which Prometheus reads them."""
+"""The registry for a process's own metrics, and the page that Prometheus scrapes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def process_registry() -> CollectorRegistry:
 
 
 def shown(registry: CollectorRegistry) -> CollectorRegistry:
-    """Return the metrics that Prometheus reads.
+    """Return the metrics in Prometheus's text format.
 
     Each counter's creation time (`*_created`) is omitted, because it would double the number of series.
     """

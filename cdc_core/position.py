@@ -1,7 +1,7 @@
 """An event's position (docs/design.md §4.4): its format, its parts, and whether a scope delivers events in order.
 
-A position is text that sorts: epoch (4 digits), native position (38), raw topic offset (19) and the event's number
-within its message (6), separated by dots. Positions are only comparable within one scope.
+A position is sortable text: epoch (4 digits), native position (38), raw topic offset (19) and the event's number within
+its message (6), separated by dots. Positions are comparable only within a scope.
 """
 
 from __future__ import annotations

@@ -22,7 +22,8 @@ MOST = 32 * 1024 * 1024
 """The maximum total size of all keys in a cache, in bytes."""
 
 MOST_PACKED = 2 * 1024 * 1024
-"""The same limit for keys that are bytes from a message. A result is about twenty times as large as such a key."""
+"""The same limit for keys that are bytes from a message. The cached result is about twenty times as large as such a
+key."""
 
 _ITEM = 500
 """The number of bytes that a result keeps for each item in its key: a column, its type, its reader."""
@@ -54,7 +55,7 @@ class SizedMap(dict[K, V]):
 
 
 class SizedCache(Generic[P, V]):
-    """A function with a cache. The function's result must depend only on its arguments."""
+    """A function with a cache. The function's result must depend on nothing but its arguments."""
 
     def __init__(self, make: Callable[P, V], most: int = MOST, longest: int = LONGEST) -> None:
         self._make = make

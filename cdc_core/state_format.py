@@ -25,11 +25,11 @@ def release() -> str:
 
 
 def check_format(found: str | None, where: str, writer: str | None = None) -> None:
-    """Make sure that this release can read a state.
+    """Raise an error unless this release can read a state.
 
     Args:
         found: the stored format; None for a state from before release 0.1.0.
-        where: the state's place, for the error.
+        where: the location of the state, for the error.
         writer: the release that wrote the state, if it is known.
 
     Raises:

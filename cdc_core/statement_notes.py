@@ -22,12 +22,12 @@ DEFAULT_FILLED = "DEFAULT_FILLED"
 
 COLUMN_REWRITTEN = "COLUMN_REWRITTEN"
 """`COLUMN_REWRITTEN=column`: the column has new values in existing rows, but no event contains these values. Without a
-column, any column can be affected.
+column, any column may be affected.
 """
 
 COLUMN_RETYPED = "COLUMN_RETYPED"
 """`COLUMN_RETYPED=column:type`: the column now has this source type. Existing values have changed, unless the new type
-can hold every value of the previous type. The statement does not include the previous type.
+can hold every value of the previous type. The note does not include the previous type.
 """
 
 CASCADE_NOT_LOGGED = "CASCADE_NOT_LOGGED"

@@ -1,4 +1,4 @@
-"""An event's source transaction, as far as the transaction's events reveal it."""
+"""Identify an event's source transaction, as far as its events reveal it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class SourceTransaction(Struct, frozen=True, omit_defaults=True, gc=False):
 class Aside(Struct, frozen=True, omit_defaults=True):
     """A row whose key was taken by another row in a transaction that may not have ended yet.
 
-    Databases check keys when a statement ends. Therefore, a row can move to a key before the row that had the key
+    Databases check keys when a statement ends. A row may therefore move to a key before the row that had that key
     leaves it. If the same transaction removes the key later, the removal is for the row that was set aside
     (docs/envelope/keys-that-move.md).
 

@@ -3,8 +3,8 @@
 A value can begin with the header of Avro's single-object encoding, which contains the schema's fingerprint, or with
 Confluent's header, which contains the schema's registry id, or with a JSON brace. This module never queries a registry.
 Regardless of the id, the datum is a version 1 envelope if its first field, `v`, is 1. Within a version, new fields are
-only added at the end. A newer record is therefore read without its new fields. An older record ends early, which the
-decoder reports.
+only added at the end. A reader therefore ignores the new fields of a newer record. An older record ends early, which
+the decoder reports.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _NULL = msgspec.Raw(b"null")
 
 
 def datum(value: bytes) -> bytes | None:
-    """Do the same as DATUM_SQL, without Spark."""
+    """Return the datum in a record value, as DATUM_SQL does in Spark."""
     if value.startswith(SINGLE_OBJECT):
         return value[len(SINGLE_OBJECT) :]
     if value.startswith(CONFLUENT) and value.startswith(_V1, CONFLUENT_SIZE):

@@ -1,4 +1,4 @@
-"""The error hierarchy. How the caller reacts depends only on the error class.
+"""The error hierarchy. The caller's reaction depends only on the error class.
 
 CdcError
   MessageError       one message cannot be translated: write a dead letter and continue
@@ -20,7 +20,7 @@ from cdc_core.errors import unknown as unknown
 
 
 class ErrorCode(StrEnum):
-    """The reason for a dead letter: a closed list of values for the header `cdc-error-code`."""
+    """The reason for a dead letter, from a closed list of values for the header `cdc-error-code`."""
 
     FRAMING = "FRAMING"  # the first bytes match no layout that the dialect knows
     MALFORMED_JSON = "MALFORMED_JSON"
@@ -69,7 +69,7 @@ class Unmaskable(CdcError):
 
 
 class RetryableError(CdcError):
-    """A required service does not respond. The same call can succeed later."""
+    """A required service does not respond. The same call may succeed later."""
 
 
 class ContradictionError(FatalError):

@@ -1,4 +1,4 @@
-"""The dialect plug-ins that other distributions offer, as far as their metadata shows."""
+"""Find the dialect plug-ins that other distributions offer, using only their metadata."""
 
 from __future__ import annotations
 

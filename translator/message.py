@@ -1,7 +1,7 @@
 """The input and output types of a dialect.
 
 A dialect is `decode(Message) -> Outcome`. A dialect determines the operation, the table, old and new values, and the
-source position. Everything that dialects have in common (keys, image states, positions, limits, dead letters) is
+source position. Keys, image states, positions, limits and dead letters are the same for all dialects, and are
 implemented once, in `translate`.
 """
 
@@ -37,7 +37,7 @@ class Message(Struct, frozen=True, gc=False):
 
 
 class Limits(Struct, frozen=True, forbid_unknown_fields=True):
-    """Input limits. A message that exceeds one becomes a dead letter with LIMIT_EXCEEDED."""
+    """Input limits. A message that exceeds one of them becomes a dead letter with LIMIT_EXCEEDED."""
 
     value_bytes: int = 8 * 1024 * 1024
     json_depth: int = 64
@@ -56,7 +56,7 @@ NAME_BYTES = 512
 characters of at most 3 bytes each, Oracle 128 bytes, and MySQL 64 characters.
 
 Names come from messages and are used as keys, labels and folders. The limit on their length therefore also limits how
-much a message adds to these.
+much space a message can claim there.
 """
 
 
@@ -270,7 +270,7 @@ class RequiresOptions(Protocol):
 
 @runtime_checkable
 class Versioned(Protocol):
-    """The result of `learn`, for documents under the same key that can contradict each other."""
+    """The result of `learn`, for documents under the same key that may contradict each other."""
 
     @property
     def version(self) -> tuple[int, str]:

@@ -1,4 +1,4 @@
-"""The evidence in a message sample about a source's options, and its reliability."""
+"""The evidence about a source's options in a sample of messages, and its reliability."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ class Reports(threading.Thread):
 
 
 class _Reasons(logging.Handler):
-    """Captures the reason why a report failed, because the exporter only writes the reason to its own logger."""
+    """Captures the reason why a report failed, which the exporter writes only to its own logger."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -109,7 +109,7 @@ def metrics_of(registry: CollectorRegistry, begun_ns: int, now_ns: int) -> list[
 
     Args:
         begun_ns: start time for counters without one, in nanoseconds since 1970.
-        now_ns: when the values were read, in nanoseconds since 1970.
+        now_ns: time at which the values were read, in nanoseconds since 1970.
     """
     return [metric for family in registry.collect() for metric in _READERS[family.type](family, begun_ns, now_ns)]
 

@@ -1,4 +1,4 @@
-"""A reader for the canonical topic, which converts records to changes, and changes to rows (docs/reading.md).
+"""Read the canonical topic: convert its records to changes, and apply the changes to rows (docs/reading.md).
 
     reader = ChangeReader(schemas)
     apply((reader.read(record.value()) for record in records), store)

@@ -23,7 +23,7 @@ from cdc_core.table_id import TableId
 
 
 class RowStore(Protocol):
-    """A row store. All writes from one `apply` call belong in one transaction, together with the offsets of the applied
+    """A row store. Commit all writes from an `apply` call in one transaction, together with the offsets of the applied
     changes.
     """
 
@@ -57,7 +57,7 @@ class AppliedChanges:
     """Totals for one `apply` call. Every change is counted in exactly one of the first four numbers.
 
     Args:
-        keyless: changes to rows without a key, which are not in the store.
+        keyless: changes to rows without a key, which the store does not contain.
         announcements: events other than row events.
         undecided: removals of a key that two rows had, if it is unknown which of the two rows was removed. See
             `incomplete`.
@@ -179,7 +179,7 @@ def _left(change: Change, row: KeptRow, account: AppliedChanges) -> KeptRow | No
 
 
 def _move(change: Change, left: KeptRow | None, new: KeptRow) -> None:
-    """Apply a key change. If the row that left the old key is known, it provides the new row's missing columns."""
+    """Apply a key change. If the row under the old key is known, it supplies the new row's missing columns."""
     aside = new.set_aside(change)
     is_late = change.event.pos < new.progress.positions[change.event.pos_scope]
     if change.is_full or left is None or is_late:

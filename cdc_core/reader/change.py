@@ -25,7 +25,7 @@ RowValues: TypeAlias = Mapping[str, Value]
 
 
 class Missing(Enum):
-    """The reason why an image has no value for a column. Neither reason means that the value is NULL."""
+    """The reason why an image has no value for a column. In neither case is the value NULL."""
 
     ABSENT = "absent"
     """The column was not sent."""

@@ -1,4 +1,4 @@
-"""Read records from a Debezium projection as events, as far as the format allows (docs/debezium.md).
+"""Convert records from a Debezium projection to events, as far as the format allows (docs/debezium.md).
 
 Fields that the format lacks are null or `none`: the key kind, the changed columns, issues, notes. A key change is
 written as two records, a delete and a create. These records are returned as two events with the same position, for

@@ -1,4 +1,4 @@
-"""Decode record values into changes. The first byte shows the encoding, so the writer's configuration is not needed
+"""Decode record values into changes. The first byte identifies the encoding, so no configuration is needed
 (docs/reading.md).
 """
 
@@ -126,7 +126,7 @@ def _event(value: bytes, later: Mapping[bytes, Schema]) -> ChangeEvent:
 
 
 def _reason(error: BaseException) -> str:
-    """Return the error's message only if the error is our own, because library errors may quote values."""
+    """Return an error's message only if this package raised the error, because library errors may quote values."""
     return str(error) if type(error) is ValueError else type(error).__name__
 
 

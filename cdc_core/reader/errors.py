@@ -6,7 +6,7 @@ from cdc_core.errors import CdcError, FatalError
 
 
 class ReadError(CdcError):
-    """A record has a format that the reader does not know. Keep the record, and find out which program wrote it."""
+    """A record has an unknown format. Keep the record, and find out which program wrote it."""
 
 
 class UnknownSchema(ReadError):
@@ -17,4 +17,4 @@ class UnknownSchema(ReadError):
 
 
 class ApplyError(FatalError):
-    """A change cannot be applied, and later changes would produce wrong rows. Stop reading."""
+    """A change cannot be applied, so later changes would produce wrong rows. Stop reading."""

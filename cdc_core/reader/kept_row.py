@@ -106,7 +106,7 @@ class KeptRow(Struct):
         return is_new and (event.ts_commit_us or 0) < (progress.deleted or 0)
 
     def set_aside(self, change: Change) -> Aside | None:
-        """Return the row that has the key before the change's row takes the key, or None if no row has it."""
+        """Return the row that currently has the key of the change, or None if no row has it."""
         if self.values is None or change.event.pos < self.progress.positions[change.event.pos_scope]:
             return None
         return Aside(change.transaction, self.values, self.incomplete)
@@ -181,7 +181,7 @@ class KeptRow(Struct):
 
 
 def leaves_gaps(change: Change) -> bool:
-    """Return whether any of the row's columns is unknown after a change that does not include all columns."""
+    """Return whether the row still has unknown columns after a change that does not include all columns."""
     if change.is_full:
         return False
     if change.op in RESETS:
@@ -191,5 +191,5 @@ def leaves_gaps(change: Change) -> bool:
 
 
 def _told(values: Mapping[str, Value]) -> dict[str, object]:
-    """Return values as text, because some stores keep text, and NaN is not equal to itself."""
+    """Return values as text for comparison, because some stores keep text, and NaN is not equal to itself."""
     return {name: canonical_text(value) for name, value in values.items() if value is not None}

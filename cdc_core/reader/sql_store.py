@@ -21,7 +21,7 @@ from cdc_core.reader.values import Value, canonical_text
 from cdc_core.table_id import TableId
 
 ROW, INCOMPLETE = "_cdc_row", "_cdc_incomplete"
-"""The columns that the store adds to those from the source: the key as text, and a flag that is 1 if any column in the
+"""The columns that the store adds to the source's columns: the key as text, and a flag that is 1 if any column in the
 row is unknown.
 """
 
@@ -58,7 +58,7 @@ def _encoded(progress: RowProgress) -> str:
     """Return a row's progress as text.
 
     The values in a row that was set aside are strings that the driver accepts again. JSON cannot represent bytes, so
-    bytes are written as a list with one base64 string.
+    they are written as a list with one base64 string.
     """
     if progress.aside is None:
         return msgspec.json.encode(progress).decode()
@@ -88,8 +88,8 @@ def default_name(table: TableId) -> str:
 class SqlStore:
     """A store in a database: one table per source table, created with its first row, and three tables of its own.
 
-    `cdc_rows` and `cdc_floors` store positions, and `cdc_columns` stores the created columns. A column that appears
-    later is added, and a row's unknown columns are NULL. Driver errors are not caught. Create a new store for each
+    `cdc_rows` and `cdc_floors` store positions, and `cdc_columns` stores the created columns. Columns are added when
+    they first appear, and a row's unknown columns are NULL. Driver errors are not caught. Create a new store for each
     transaction, because a store remembers which tables and columns it created, and a rollback would remove them.
 
     Args:

@@ -1,5 +1,5 @@
-"""Convert image values to Python values by canonical type (docs/envelope/values.md). Values that Python cannot
-represent exactly are returned as text.
+"""Convert values in images to Python values, based on their canonical types (docs/envelope/values.md). Values that
+Python cannot represent exactly are returned as text.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ class MskIam:
 
     Args:
         region: region of the cluster.
-        role_arn: role to assume with these credentials. Each token then requires a request to AWS STS.
+        role_arn: role to assume with these credentials. In that case, each token requires a request to AWS STS.
     """
 
     def __init__(self, *, region: str, role_arn: str | None = None) -> None:
@@ -30,7 +30,8 @@ class MskIam:
 
 
 class _DefaultSearch(CredentialProvider):  # type: ignore[misc]  # botocore has no types
-    """The default search for credentials. The library's own search raises an AttributeError if it finds none."""
+    """The default search for credentials. If there are no credentials, the library's own search raises an
+    AttributeError."""
 
     def load(self) -> Credentials:
         found = Session().get_credentials()

@@ -1,4 +1,5 @@
-"""Entry point to the native path: a Rust extension that handles common messages with the same result as the plain path.
+"""The entry point to the native path, a Rust extension that translates common messages with the same result as the
+plain path.
 
 The extension is optional. If it was not built or is turned off, the plain path translates everything, with
 byte-identical output (docs/native.md).
@@ -16,8 +17,8 @@ SWITCH = "CDC_NATIVE"
 """The environment variable that turns off the native path if its value is `off`."""
 
 SEAM = 10
-"""The version of the interface between Python and the extension. Increase it here and in `src/lib.rs` with each
-change.
+"""The version of the interface between Python and the extension. Increase it here and in `src/lib.rs` whenever the
+interface changes.
 """
 
 _extension: ModuleType | None

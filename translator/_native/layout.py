@@ -1,6 +1,7 @@
 """Everything that Python passes to the native path: table layouts, and how a source's messages are written.
 
-A dialect produces a `NativeLayout` in its own terms. `codecs/native_table.py` converts it to a `NativeTable` of bytes.
+Each dialect produces a `NativeLayout` from its own types. `codecs/native_table.py` converts it to a `NativeTable` of
+bytes.
 """
 
 from __future__ import annotations
@@ -39,13 +40,14 @@ class CanalReading(Struct, frozen=True):
     """A message's values determine its era, in the extension's order of marks."""
 
     marks: bool
-    """Certain values reveal that the writer is not the declared one. The plain path checks for such values."""
+    """Certain values reveal that the writer is not the declared one. The plain path handles messages with such
+    values."""
 
     tidb: bool
     """Rows may have the field `_tidb`."""
 
     any_scalars: bool
-    """Cells can be numbers and booleans. Otherwise, they are strings and nulls."""
+    """Cells may be numbers and booleans, not only strings and nulls."""
 
     gtid_names_transaction: bool
     value_bytes: int
@@ -150,7 +152,7 @@ class NativeLayout(Struct, frozen=True):
     """Used for every unknown column. None if rows must not have unknown columns."""
 
     ordinals: tuple[int, ...] = ()
-    """The columns' bits in masks, counted from 1, in ascending order. () if the bits equal the positions in a row."""
+    """The columns' bits in masks, counted from 1, in ascending order, or () if they equal the positions in a row."""
 
     has_lobs: bool = False
     """Some columns have no bit in a changeMask."""

@@ -37,7 +37,7 @@ class Framing(Struct, frozen=True):
     tables: TableSchemas | None = None
     """The registered table schemas, or None without a registry."""
     routed: bool = False
-    """True if the topic depends on the event, so that its name is not known yet."""
+    """True if the topic's name depends on the event, and is therefore not known yet."""
 
 
 class Codec(Protocol):

@@ -14,8 +14,8 @@ MAX_LENGTH = 1024
 
 
 class Memo(dict[K, V]):
-    """A cache in which `memo[key]` is `make(key)`. The function must depend on the key alone, and the result must be
-    about as long as the key.
+    """A cache in which `memo[key]` is `make(key)`. The function's result must depend on the key alone, and be about as
+    long as the key.
 
     Names come from messages, so they are unlimited in number and length. A full cache is cleared, and long keys are not
     cached.

@@ -143,8 +143,8 @@ def _refuse_other_kinds(new: KeyKinds, old: KeyKinds) -> None:
 def _without_types(event: ChangeEvent) -> ChangeEvent:
     """Return an event without a schema, reduced to columns whose type is known.
 
-    Key values show their types, as in all keys of the table. In other columns, a number could have any width and text
-    could be bytes. A consumer that knows the table would fail on such columns or misread them.
+    Key values reveal their types, as in all of the table's keys. In other columns, a number could have any width, and
+    text could be bytes. A consumer with the table's schema would fail on such columns or misread them.
 
     Raises:
         MessageError: the event has a new image, which would be reduced to its key.

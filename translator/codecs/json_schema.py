@@ -34,8 +34,8 @@ _WORDS: Mapping[str, Sequence[str]] = {
     "after_state": STATES,
     "variant_basis": VARIANT_BASES,
 }
-"""The values that this release writes. These are listed as examples and not as an `enum`, because later releases may
-add values.
+"""The values that this release writes. They are listed as examples, not as an `enum`, because later releases may add
+values.
 """
 
 

@@ -51,8 +51,8 @@ SharedHeaders: TypeAlias = tuple[str, str | None, str | None, str | None, str | 
 
 
 def shared_headers(shared: SharedHeaders) -> tuple[Headers, Headers]:
-    """Return the shared headers (kind, op, table, source, schema id): those before the header that differs, and those
-    after.
+    """Return the shared headers (kind, op, table, source, schema id) in two groups: those before and those after the
+    header that differs.
     """
     kind, op, db, schema, table, source, schema_id = shared
     name = ".".join(level for level in (db, schema, table) if level)

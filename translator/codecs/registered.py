@@ -1,4 +1,4 @@
-"""Give codecs the ids of Avro schemas that become known only when their tables appear.
+"""Provide codecs with the ids of Avro schemas that become known only when their tables appear.
 
 A codec never waits. If an id is not known yet, the codec reports which schema it needs. Its caller then gets the id
 from the registry and encodes the message again.

@@ -2,7 +2,7 @@
 tombstone.
 
 Such a consumer reads a missing column as NULL. A row is therefore written completely or not at all, unless the operator
-knows that the consumers can handle partial rows. Rows and key changes are determined as for Debezium consumers.
+states that consumers can handle partial rows. Rows and key changes are determined as for Debezium consumers.
 """
 
 from __future__ import annotations

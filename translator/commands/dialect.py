@@ -50,9 +50,9 @@ def test(write: bool, package: Path) -> None:
     """Test a plug-in, and print its scorecard.
 
     PACKAGE is the folder with the plug-in's pyproject.toml and its golden cases (`cases/*.json`). The plug-in does not
-    have to be installed. The scorecard has one line per property: passed, failed (with the first example and what to
-    do), or not applicable (with the reason). The exit code is 1 if any property fails. docs/dialects/your-own.md
-    describes the properties.
+    have to be installed. The scorecard has one line per property: passed, failed (with the first example and advice),
+    or not applicable (with the reason). The exit code is 1 if any property fails. docs/dialects/your-own.md describes
+    the properties.
     """
     from translator.conformance.battery import scores_of, write_results
 

@@ -52,8 +52,8 @@ class _Time(click.ParamType):
 
 
 class _Place(click.IntRange):
-    """A partition or offset in the dead-letter topic. Operators also know the position of the dead letter's original
-    message, but that position must not be used here.
+    """A partition or offset in the dead-letter topic. This differs from the position of the original message, which
+    operators may enter by mistake.
     """
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:

@@ -97,7 +97,7 @@ def init(
 
 
 def _write(output: Path, text: str) -> None:
-    """Write a new file completely, or leave no file behind."""
+    """Write the whole new file, or leave no file behind if this fails."""
     try:
         with output.open("x", encoding="utf-8") as file:
             try:

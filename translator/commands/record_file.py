@@ -48,8 +48,7 @@ flattened Qlik columns may have these names.
 """
 
 _PLACE = frozenset({"topic", "partition", "offset", "timestamp", "key_base64", "headers_base64"})
-"""Other fields that occur only in records. An object that has some of these fields but no value is an invalid
-record."""
+"""Other fields that occur only in records. An object with some of these fields but no value is an invalid record."""
 
 
 class _Line(Struct, forbid_unknown_fields=True):
@@ -210,7 +209,7 @@ def _headers(line: _Line) -> Iterator[tuple[str, bytes | None]]:
 
 
 def record_line(message: Message) -> bytes:
-    """Return a message as a line that `read_files` reads back as the same message, apart from its topic id."""
+    """Return a message as a line from which `read_files` restores the same message, apart from its topic id."""
     line: dict[str, object] = {
         "topic": message.topic,
         "partition": message.partition,

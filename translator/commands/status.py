@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # imported at run time below, so that help starts without Kaf
     from translator.operations.status import PartitionStatus, Status
 
 _COLUMNS = 80
-"""Minimum screen width. The full width of a wider screen is used."""
+"""Minimum screen width. On a wider screen, the output uses the full width."""
 
 
 @click.command()

@@ -173,7 +173,7 @@ def _is_id(name: str) -> bool:
 
 
 class _Account:
-    """One run over files. Prints each message's result and keeps the totals."""
+    """One run over files. Prints the result of each message and counts the totals."""
 
     def __init__(self, translator: FileTranslator) -> None:
         self._translator = translator

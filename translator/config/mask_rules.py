@@ -87,7 +87,7 @@ class MaskRule(Struct, frozen=True, dict=True):
 
 
 def folded(name: str) -> str:
-    """Return the folded name. It is the same for names that a person or a database could mistake for each other."""
+    """Return the folded name. It is the same for names that a person or a database might confuse."""
     text = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", name).casefold())
     # C stands for invisible characters, M for marks such as accents. Dotless i is the lower case of a Turkish I.
     kept = "".join(char for char in text if unicodedata.category(char)[0] not in "CM")

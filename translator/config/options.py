@@ -74,7 +74,7 @@ def _mistake(said: str) -> str:
 
 
 def _check_words(owner: str, name: str, hint: Any, value: Any) -> None:
-    """Reject a value that the option does not know, and list the known values, which msgspec does not do."""
+    """Reject a value that the option does not allow, and list the allowed values, which msgspec does not do."""
     allowed = _words(hint)
     for word in value if isinstance(value, (list, tuple)) else (value,):
         if allowed and isinstance(word, str) and word not in allowed:

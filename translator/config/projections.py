@@ -32,7 +32,7 @@ class TableChoiceSettings(Section):
 
 
 class Projection(Section):
-    """An additional topic with the same events in another format, for consumers that do not know the envelope."""
+    """An additional topic with the same events in another format, for consumers that do not support the envelope."""
 
     topic: str = Field(
         description=(

@@ -1,6 +1,6 @@
 """Topic names derived from table names: one topic per table or per source in a projection.
 
-Two tables never share a topic by accident. Name levels are joined with dots, and characters that a topic name cannot
+No two tables share a topic by accident. Name levels are joined with dots, and characters that a topic name cannot
 contain are replaced. A topic name that was changed, or that looks like a changed name, ends with a digest of the
 levels.
 """

@@ -1,5 +1,4 @@
-"""Digests of the results for all cases' messages, also in a new process: `python -m
-translator.conformance.fresh_process`.
+"""Compute digests of all results, here or in a new process (`python -m translator.conformance.fresh_process`).
 
 The process reads a `DigestRequest` from standard input, and writes one line for each message.
 """

@@ -1,4 +1,4 @@
-"""Everything that a plug-in writes: logs, warnings and output."""
+"""Capture everything that a plug-in writes: logs, warnings and output."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any
 def heard() -> Iterator[Callable[[], str]]:
     """Record logs, warnings and output. Return a function that returns everything new since its last call.
 
-    A logger may have its own handlers, and a plug-in may have kept an earlier stream. Therefore, log records are
+    A logger may have its own handlers, and a plug-in may hold on to an earlier stream. Therefore, log records are
     captured when they are created, and the file descriptors are redirected as well.
     """
     texts = io.StringIO()

@@ -132,8 +132,8 @@ def _values(image: str) -> Iterable[Any]:
 def carriers(trial: Trial, message: Message, document: Any) -> dict[Path, list[Cell]]:
     """Return the members of a message that contain its row values, and the cells with each member's value.
 
-    A member carries a value if two changes to the member change the same cells of one column in two ways. A member that
-    determines how values are read, such as a type, does not.
+    A member carries a value if two different changes to it change the same cells of a column in two different ways. A
+    member that only determines how values are read, such as a type, does not.
     """
     events = trial.events(with_value(message, document)) or []
     found: dict[Path, list[Cell]] = {}
@@ -149,7 +149,8 @@ def carriers(trial: Trial, message: Message, document: Any) -> dict[Path, list[C
 def variants_of(
     trial: Trial, message: Message, document: Any, path: Path, events: list[ChangeEvent]
 ) -> list[list[ChangeEvent]]:
-    """Return a message's events, and those with two other values for a member. They are empty if the number differs."""
+    """Return a message's events, and its events with two other values for a member. The latter are empty if the number
+    of events differs."""
     others = new_values(document, value_at(document, path), 2)
     if len(others) < 2:
         return [[], [], []]

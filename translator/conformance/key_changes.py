@@ -66,7 +66,7 @@ class KeyChange(Struct, frozen=True):
 
 
 def key_changes(subject: Subject) -> None:
-    """Every move has its old and new key, and rows that move into each other's keys are all kept."""
+    """Check that every move has its old and new key, and that no row is lost if rows move into each other's keys."""
     found = False
     for change in _each_change(subject):
         first, second, further = change.values(change.old), change.values(change.new), change.new_keys(3)
@@ -154,7 +154,7 @@ def _check_rows(change: KeyChange, moves: Sequence[Move], apart: Sequence[Sequen
 
 
 def _joined(change: KeyChange, moves: Sequence[Move]) -> Any:
-    """Return one document for all moves. All arrays with one object are lengthened together."""
+    """Return one document for all moves, in which every array with one object has one object per move."""
     first, *others = (change.moved(*move) for move in moves)
     joined = copy.deepcopy(first)
     paths = [()] if isinstance(joined, list) else [path for path, value in members(first) if _is_rows(value)]

@@ -32,7 +32,8 @@ _CANARIES = ("Canary of a row", 7310465521)
 
 
 def golden_cases(subject: Subject) -> None:
-    """Every message produces what its case expects, and the dialect can learn from its own metadata messages."""
+    """Check that every message has the result that its case expects, and that the dialect can learn from its own
+    metadata messages."""
     refused: str | None = None
     learns = False
     for case in subject.cases:
@@ -74,7 +75,7 @@ def _difference(expected: object, found: object) -> str:
 
 
 def masked_copies(subject: Subject) -> None:
-    """A masked copy is translated like the original, and contains no row values."""
+    """Check that a masked copy is translated like the original and contains no row values."""
     copied = False
     for name, trial, message in subject.messages():
         try:
@@ -131,7 +132,7 @@ def _contains(texts: Sequence[str], values: Iterable[str]) -> bool:
 
 
 def hostile_messages(subject: Subject) -> None:
-    """A damaged message produces events, a skip, or a dead letter with a reason from the plug-in."""
+    """Check that a damaged message produces events, a skip, or a dead letter with a reason from the plug-in."""
     for name, trial, message in subject.messages():
         for what, mutant in mutants(message):
             outcome = trial.translate(mutant).outcome
@@ -143,7 +144,7 @@ def hostile_messages(subject: Subject) -> None:
 
 
 def determinism(subject: Subject) -> None:
-    """The same messages give the same bytes, in any order, and in a process with a different hash seed."""
+    """Check that the same messages give the same bytes, in any order, and in a process with a different hash seed."""
     plugin, package, cases = subject.plugin, subject.package, subject.cases
     here = digests(plugin, cases)
     others = {
@@ -165,7 +166,7 @@ def determinism(subject: Subject) -> None:
 
 
 def silence(subject: Subject) -> None:
-    """No reason, log, warning or output contains a row value."""
+    """Check that no reason, log, warning or output contains a row value."""
     with heard() as said:
         for name, trial, message in subject.messages():
             secrets = [*_row_texts(trial.events(message) or [])]

@@ -65,7 +65,8 @@ def each_carrier(subject: Subject) -> Iterator[Carrier]:
 
 
 def values_apart(subject: Subject) -> None:
-    """A null in a message is NULL, a removed member is an absent column, and a withheld value is in no image."""
+    """Check that a null in a message is NULL, that a removed member is an absent column, and that no image contains a
+    withheld value."""
     for name, trial, message in subject.messages():
         _check_unavailable(name, trial.events(message) or [])
     for carrier in each_carrier(subject):
@@ -124,7 +125,7 @@ def _is_withheld(event: ChangeEvent, column: str) -> bool:
 
 
 def nullable_keys(subject: Subject) -> None:
-    """A row with NULL in a key column has no key, never a key with fewer columns."""
+    """Check that a row with NULL in a key column has no key, rather than a key with fewer columns."""
     found = False
     for carrier in each_carrier(subject):
         before = carrier.events

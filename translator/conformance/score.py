@@ -1,4 +1,5 @@
-"""A plug-in's scores: which properties of a dialect it has, and the first counterexample for each that it lacks."""
+"""A plug-in's scores: the properties of a dialect that it has, and the first counterexample for each one that it
+lacks."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ class Failed(Exception):
 
     Args:
         example: the first example, without row data.
-        remedy: what the plug-in's author can do.
+        remedy: advice for the plug-in's author.
     """
 
     def __init__(self, example: str, remedy: str) -> None:
@@ -30,7 +31,8 @@ class Score(Struct, frozen=True):
     """The result for one property.
 
     Args:
-        detail: the first example and what to do, or why the property is not applicable. Empty if the plug-in passed.
+        detail: the first example with advice, or the reason why the property is not applicable. Empty if the plug-in
+            passed.
     """
 
     name: str

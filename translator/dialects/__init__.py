@@ -1,7 +1,7 @@
 """The four built-in input formats, and those that other distributions offer as plug-ins.
 
-Built-in dialects and plug-ins have the same description (`DialectPlugin`). To add a built-in dialect, add its
-plug-in to `DIALECTS` and to the entry points in pyproject.toml.
+A `DialectPlugin` describes each of them. To add a built-in dialect, add its plug-in to `DIALECTS` and to the entry
+points in pyproject.toml.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def check_declared(dialect: Dialect, options: Mapping[str, Any]) -> None:
     """Reject a configured source that leaves out facts that only its operator can know.
 
     Raises:
-        ConfigError: an option has no default that is safe for a service.
+        ConfigError: the source lacks an option for which no default is safe in a service.
     """
     if isinstance(dialect, RequiresOptions):
         dialect.check_declared(options)

@@ -1,4 +1,4 @@
-"""Strict reading of Avro's binary encoding: scalars, the parts that walks over all schemas share, and the error type.
+"""Read Avro's binary encoding strictly: scalars, the steps that walks over all schemas share, and the error type.
 
 All readers take the bytes and a value's start, and return its end. For a truncated value, the end is beyond the last
 byte, so that the next read raises IndexError.

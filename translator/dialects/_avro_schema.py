@@ -28,7 +28,7 @@ from translator.values.numbers import MAX_ZEROS
 PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 
 _MEMBERS_A_LEVEL = 4
-"""JSON levels that one level of types can need: record, fields, field, type."""
+"""The number of JSON levels that one level of types may need: record, fields, field, type."""
 
 _NODES_A_COLUMN = 10
 """A column needs six types in a data record (union, null and type in both images), and eight in a metadata message."""

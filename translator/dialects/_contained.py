@@ -1,4 +1,4 @@
-"""A plug-in's dialect, whose mistakes stay within the message in which they occur.
+"""A wrapper for a plug-in's dialect that confines each of its mistakes to the message in which it occurs.
 
 Any exception other than MessageError, any result outside the interface, and any call that takes too long results in a
 dead letter with DIALECT_FAILED.

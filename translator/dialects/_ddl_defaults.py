@@ -1,4 +1,4 @@
-"""Determine the value that existing rows get from an added column's default, if the source leaves no doubt about it.
+"""Determine the value that existing rows get from an added column's default, if the statement leaves no doubt about it.
 
 A value that the source would round, pad, truncate, or interpret according to its settings is uncertain and is not
 filled in.
@@ -144,8 +144,8 @@ _MYSQL: Mapping[str, _Rule] = {
     "time": _time,
     "year": _year,
 }
-"""Types whose constants are certain. A TIMESTAMP depends on the session's time zone, and bytes depend on how they are
-sent.
+"""Types whose constants are certain. For example, a TIMESTAMP depends on the session's time zone, and bytes depend on
+how they are sent.
 """
 
 MYSQL_CANONICAL: Mapping[str, str] = {

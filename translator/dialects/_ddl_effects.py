@@ -65,7 +65,7 @@ class Effect(Struct, frozen=True):
     Args:
         note: one of `cdc_core.statement_notes.NOTES`. For DEFAULT_FILLED, `type` and `literal` are set.
         table: the table's name as written, with unquoted names folded as in the source. None means all tables in `db`.
-        db: the table's database. If `table` is also None, None means all tables that the message could be about.
+        db: the table's database. If `table` is also None, None means all tables that the message may be about.
     """
 
     note: str
@@ -524,7 +524,7 @@ _NO_COLUMNS = (
     *("INDEX", "KEY", "UNIQUE", "FULLTEXT", "SPATIAL", "PRIMARY", "CONSTRAINT", "FOREIGN", "CHECK", "PARTITION"),
     *("SUBPARTITION", "PERIOD", "SYSTEM", "SUPPLEMENTAL", "DEFAULT", "OVERFLOW", "VALUES"),
 )
-"""Words after ADD or MODIFY that begin something other than a column."""
+"""Words after ADD or MODIFY that do not begin a column definition."""
 
 _NO_TYPES = (
     *("NULL", "NOT", "DEFAULT", "VISIBLE", "INVISIBLE", "CONSTRAINT", "ENABLE", "DISABLE", "DROP", "ENCRYPT"),

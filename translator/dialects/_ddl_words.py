@@ -1,4 +1,4 @@
-"""Split SQL text into words. This module covers only what statements in all four grammars have in common.
+"""Split SQL text into words. This module covers only the syntax that all four grammars share.
 
 The statement classification (`_ddl_effects`) must also read SQL that no parser understands: a statement about
 partitions removes rows whether or not it is completely understood.

@@ -15,7 +15,7 @@ Path: TypeAlias = tuple[str, ...]
 """Field names from the root. Arrays are represented by their items."""
 
 Part: TypeAlias = Literal["keep", "value", "statement"]
-"""The kind of a scalar: unrelated to rows, a row value, or SQL."""
+"""A scalar's kind: unrelated to rows, a row value, or SQL."""
 
 _PIECE = re.compile(r'"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*|[{}\[\],:]|[ \t\r\n]+|true|false|null', re.DOTALL)
 _UNIT = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|.", re.DOTALL)

@@ -36,7 +36,7 @@ class MaskedValues:
     """The masks for one copy. Equal values are masked equally, but another key masks them differently.
 
     Args:
-        key: up to 64 secret bytes. Anyone who knows them can guess values by trial.
+        key: up to 64 secret bytes. Anyone who knows the key can guess values by trial.
     """
 
     def __init__(self, key: bytes) -> None:
@@ -127,7 +127,7 @@ def _moved(text: str, chance: Callable[[int], int]) -> str:
 def _is_hex(text: str) -> bool:
     """Return whether a string is bytes in hex, a hex number or a UUID rather than a word with only the letters A to F.
 
-    Bytes can consist of letters only. If other letters replaced them, the text would no longer be bytes.
+    Hex digits may all be letters. If other letters replaced them, the text would no longer represent bytes.
     """
     if _HEX_BYTES.fullmatch(text) is not None:
         return True

@@ -60,7 +60,7 @@ def line_of(error: BaseException) -> str:
 
 
 def _can_be_interrupted() -> bool:
-    """Return whether Ctrl-C raises KeyboardInterrupt here. Otherwise the plug-in itself raised it.
+    """Return whether Ctrl-C raises KeyboardInterrupt here. If it does not, the plug-in itself raised it.
 
     The service handles the signal without an exception.
     """

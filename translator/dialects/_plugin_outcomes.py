@@ -1,4 +1,4 @@
-"""Copies of what a plug-in returns, in which every field has its declared type and allowed value."""
+"""Copy a plug-in's results, and verify that every field has its declared type and an allowed value."""
 
 from __future__ import annotations
 
@@ -103,7 +103,8 @@ class OutcomeCopies:
 
 
 def copied(part: Struct, kind: type[S]) -> S:
-    """Return a copy of a part of an outcome. Structs do not check the types of their fields, but decoding does."""
+    """Return a checked copy of one element of an outcome. Structs do not check the types of their fields, but decoding
+    does."""
     try:
         return msgspec.msgpack.decode(msgspec.msgpack.encode(part), type=kind)
     except MessageError:

@@ -14,7 +14,7 @@ from translator.values import Assumed, Converter, Unrepresentable
 from translator.values.scalar import raw_text
 
 Converters: TypeAlias = Mapping[str, Converter | None]
-"""Each column's converter. None means that all possible values are already canonical, which saves the call."""
+"""Each column's converter. None means that all possible values are already canonical, so no call is needed."""
 
 
 class ConvertersOr(dict[str, Converter | None]):

@@ -27,13 +27,13 @@ T = TypeVar("T")
 
 
 class Overdue(BaseException):
-    """The call exceeded its time. Not an Exception, so that the plug-in does not catch it by accident."""
+    """The call exceeded its time. Derived from BaseException instead of Exception, so that the plug-in does not catch
+    it by accident."""
 
 
 class _Ticks:
-    """Counts the seconds of a call by its own signals.
-
-    While the process is suspended, signals do not add up. A suspension is therefore not mistaken for a slow call.
+    """Measures a call's duration by counting timer signals. These do not accumulate while the process is suspended, so
+    a suspension is not mistaken for a slow call.
     """
 
     def __init__(self, allowed: int) -> None:
@@ -72,7 +72,7 @@ def limited(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
 
 
 def _resume(timer: tuple[float, float], passed: float) -> None:
-    """Start a timer of other code again. If it expired during the call, its signal follows immediately."""
+    """Restart the timer of other code. If it expired during the call, its signal follows immediately."""
     left, interval = timer
     if left:
         signal.setitimer(signal.ITIMER_REAL, max(left - passed, 1e-6), interval)

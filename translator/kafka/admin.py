@@ -57,7 +57,7 @@ _AWAY = frozenset(
         KafkaError.NOT_CONTROLLER,
     }
 )
-"""Errors that mean that no broker responds, or that the required broker does not respond. The same request can succeed
+"""Errors that mean that no broker responds, or that the required broker does not respond. The same request may succeed
 later.
 """
 SOON_SECONDS = 5.0
@@ -185,8 +185,8 @@ class TopicAdmin:
         self._wait_for_topics({topic.topic for topic in wanted})
 
     def _wait_for_topics(self, names: set[str]) -> None:
-        """Wait until the brokers know a new topic. For a moment after a topic's creation, they report that it does not
-        exist.
+        """Wait until the brokers know a new topic. Right after a topic's creation, they may still report that it does
+        not exist.
         """
         deadline = time.monotonic() + _TIMEOUT
         while absent := names - self.names():
@@ -223,7 +223,8 @@ class TopicAdmin:
         return f"topic {name} does not exist or is not visible to this user{hint}"
 
     def check_group(self, group: str) -> None:
-        """Check that this user may be a group member. If this cannot be determined yet, joining the group will show it.
+        """Check that this user may be a group member. If this cannot be determined yet, joining the group will reveal
+        it.
 
         Raises:
             ConfigError: this user is not allowed to join the group.
@@ -381,7 +382,7 @@ class TopicAdmin:
 
 
 def _answer(what: str, future: Future[Answer]) -> Answer:
-    """Return a broker's response to the admin client. The caller handles the broker's own errors.
+    """Return a broker's response to the admin client. The caller handles errors in the response.
 
     Raises:
         RetryableError: no broker responds.

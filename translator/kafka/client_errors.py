@@ -1,7 +1,7 @@
-"""Find out why no broker can be reached. librdkafka reports errors from all clients in a process through a callback.
+"""Determine why no broker can be reached, using the errors that librdkafka reports for all clients in a process.
 
-A client that the brokers reject sees the same as a client whose brokers are down: no response. Only the reported errors
-show the difference. An error that waiting cannot fix is a rejection. Any other error is only logged.
+A client that the brokers reject cannot tell this from an outage, because it gets no response either way. Only the
+reported errors reveal the difference. An error that waiting cannot fix is a rejection. Any other error is only logged.
 """
 
 from __future__ import annotations

@@ -15,12 +15,12 @@ _FORMAT = re.compile(r"format=([0-9]+);")
 
 
 def noted(part: str) -> str:
-    """Return the metadata of an offset: a part, and the format."""
+    """Return an offset's metadata: the committing program's part, followed by the format."""
     return f"{part}{END}format={FORMAT}{END}"
 
 
 def check_note(note: str, where: str) -> None:
-    """Make sure that this release can read the metadata of an offset.
+    """Raise an error unless this release can read an offset's metadata.
 
     Raises:
         FatalError: a later release committed the offset.

@@ -1,4 +1,4 @@
-"""The partition in each output topic that receives everything from a raw partition (docs/design.md §4.3)."""
+"""Choose the partition in each output topic that receives all output from a raw partition (docs/design.md §4.3)."""
 
 from __future__ import annotations
 
@@ -23,5 +23,5 @@ def _hash(topic: str) -> int:
 
 
 def output_partition(topic: str, partition: int, partitions: int) -> int:
-    """Return the partition for everything from a raw partition, in a topic that has `partitions` partitions."""
+    """Return the output partition for a raw partition, in a topic that has `partitions` partitions."""
     return output_place(topic, partition) % partitions

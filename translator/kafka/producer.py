@@ -1,4 +1,5 @@
-"""The idempotent producer: its settings, and the conversion of its errors to our wording and error classes."""
+"""The idempotent producer: its settings, and the conversion of its errors to this project's error classes and
+wording."""
 
 from __future__ import annotations
 
@@ -109,7 +110,7 @@ class RecordProducer:
         """Process reports and return their number.
 
         Raises:
-            FatalError: the producer has failed permanently. Any poll can be the first call that detects this.
+            FatalError: the producer has failed permanently. Any poll may be the first call that detects this.
         """
         try:
             return self._producer.poll(seconds)

@@ -1,4 +1,4 @@
-"""The progress of a command that reads partitions in several runs, stored as committed offsets for a group without
+"""Store the progress of a command that reads partitions in several runs, as committed offsets of a group without
 members.
 """
 

@@ -17,7 +17,8 @@ def next_records(consumer: Consumer, seconds: float) -> list[Any]:
     """Return available records and end-of-partition events, at most a thousand. Waits up to `seconds` for the first of
     these.
 
-    Calling only `Consumer.consume` would always wait the full time for that many records, even at the end of the topic.
+    A single call to `Consumer.consume` would always wait the full time for that many records, even at the end of the
+    topic.
     """
     first = consumer.poll(seconds)
     return [] if first is None else [first, *consumer.consume(999, 0)]
@@ -74,8 +75,8 @@ class TopicReader:
         self._follows = False
 
     def _end(self, topic: str, partition: int) -> float:
-        """Return a partition's current end, or infinity if its leader cannot report the end. In that case, only reading
-        the partition shows where it ends.
+        """Return a partition's current end, or infinity if its leader cannot report the end. In that case, the end is
+        found only by reading the partition.
         """
         try:
             return self._consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=SOON_SECONDS)[1]

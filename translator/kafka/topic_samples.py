@@ -1,4 +1,4 @@
-"""A few records from each topic: the oldest and the newest, because writers change over the years."""
+"""Read a few records from each topic: the oldest and the newest, because writers change over the years."""
 
 from __future__ import annotations
 

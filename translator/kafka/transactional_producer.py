@@ -1,5 +1,5 @@
-"""The producer that writes transactions: its settings, its calls, and the conversion of its errors to our wording and
-error classes.
+"""The producer that writes transactions: its settings and calls, and the conversion of its errors to this project's
+error classes and wording.
 
 Every call blocks and passes its timeout in seconds on to librdkafka.
 """
@@ -51,7 +51,7 @@ def transactional_config(config: Mapping[str, Any], transactional_id: str, secon
 
     Args:
         seconds: time after which the broker aborts a dead process's transaction. Until then, consumers of committed
-            records wait. Must be at least the maximum time to deliver a record.
+            records wait. It must be at least the maximum time to deliver a record.
     """
     return {
         **config,

@@ -1,1 +1,1 @@
-"""Operations that run alongside the service. None of them joins its consumer group."""
+"""Operations that run alongside the service without joining its consumer group."""

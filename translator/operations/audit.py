@@ -79,13 +79,12 @@ class AuditReport(Struct):
     nameless: AuditFindings = field(default_factory=AuditFindings)
     """Records in the written topics that refer to no raw record."""
     short: list[str] = field(default_factory=list)
-    """Partitions of written topics whose beginning was deleted. Raw records whose output was in that part count as
-    lost.
+    """Partitions of written topics whose beginning was deleted. Raw records whose output was there count as lost.
     """
 
     @property
     def sound(self) -> bool:
-        """Return whether nothing was lost and nothing was invented."""
+        """Return whether no record was lost or invented."""
         wrong = (account.lost.count + account.invented.count for account in self.accounts)
         return not sum(wrong) and not self.nameless.count
 
@@ -155,7 +154,7 @@ def _ranges(
     end: int | None,
     say: Callable[[str], None],
 ) -> list[Range]:
-    """Return the ranges to check. A requested end can be beyond the committed offset."""
+    """Return the ranges to check. A requested end may be beyond the committed offset."""
     topics = sorted(again.raw_topics) if topic is None else [topic]
     places: list[Place] = []
     for name in topics:

@@ -28,7 +28,7 @@ def checks(settings: Settings, count: int, say: Callable[[str], None]) -> Iterat
 
     Args:
         count: number of records to read and translate per raw topic.
-        say: called with what the check is waiting for.
+        say: called with a description of what the check is waiting for.
     """
     client = client_config.librdkafka(settings.kafka)
     admin = TopicAdmin(client)

@@ -15,7 +15,7 @@ def moment(ms: int) -> str:
 def instant(ms: int) -> str:
     """Return a time (milliseconds since 1970) in ISO 8601 with full precision, in UTC. Used to distinguish records.
 
-    A producer can set any number as a timestamp. A number that is not a valid time is returned as a number.
+    A producer may set any number as a timestamp, so a number that is not a valid time is returned as a number.
     """
     try:
         time = _EPOCH + timedelta(milliseconds=ms)

@@ -1,4 +1,4 @@
-"""The result for one message, in lines: its outcome, its events, and the decisions recorded in them."""
+"""Describe the result for one message in lines: its outcome, its events, and the decisions recorded in them."""
 
 from __future__ import annotations
 

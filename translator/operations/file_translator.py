@@ -1,4 +1,4 @@
-"""The translation of given messages, without brokers. A message can need metadata from a later message."""
+"""The translation of given messages, without brokers. A message may need metadata from a later message."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class FileTranslator:
         catalog: the translator's catalog.
         messages: all messages, which are searched once if a message needs metadata from another.
         say: called with each finding of a guard.
-        stops: a contradiction ends the translation, as it would stop the source in the service. Otherwise, it is only a
-            finding.
+        stops: a contradiction ends the translation, just as it would stop the source in the service. Otherwise, it is
+            only a finding.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class FileTranslator:
         return self._translator.dialect
 
     def teach(self, key: str, text: bytes) -> None:
-        """Learn a schema that is not in any message.
+        """Learn a schema that no message contains.
 
         Raises:
             ConfigError: the dialect does not use schemas, or cannot read this one.

@@ -39,7 +39,7 @@ class RecordMasker:
 
     Args:
         translate: translates a record completely, as the service does.
-        key: determines the masks. Anyone who knows it can guess values by trial, so it is random by default.
+        key: determines the masks. Anyone who knows the key can guess values by trial, so it is random by default.
     """
 
     def __init__(self, translate: Callable[[Message], Translation], key: bytes | None = None) -> None:

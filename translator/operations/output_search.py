@@ -19,7 +19,7 @@ _FIRST_STEP, _GROWTH = 1000, 4
 class DeadLetterSearch:
     """The dead letters of the present raw topics. Each partition of the dead-letter topic is read once.
 
-    Dead letters stay where they are when the topic gets more partitions, so all partitions are read.
+    Dead letters stay where they are when partitions are added to the topic, so all partitions are read.
 
     Args:
         places: the raw partitions.
@@ -65,14 +65,13 @@ class DeadLetterSearch:
 class EventSearch:
     """Reads a partition of the canonical topic backwards for the events of some raw records.
 
-    A raw partition's events are written in its order. So nothing is missing once an event of an earlier raw record has
-    been found, unless that record was a dead letter, whose events follow at any time.
+    A raw partition's events are written in its order. Once the search has found an event of an earlier raw record, it
+    has therefore found everything, unless that record was a dead letter, whose events may follow at any time.
 
     Args:
         whole: the partition of the canonical topic.
-        is_compacted: whether events can be missing anywhere.
-        source, sample: the raw records.
-        topic_id: the id of the present raw topic. A topic with the same name can have existed before.
+        is_compacted: whether events may be missing anywhere. source, sample: the raw records.
+        topic_id: the id of the present raw topic. A topic with the same name may have existed before.
         dead: the raw offsets with dead letters.
     """
 
@@ -103,8 +102,8 @@ class EventSearch:
         """Read until all events of the sample have been found.
 
         Args:
-            awaited: the numbers of the expected events by raw offset. If a record has none, it can still have had some,
-                so reading continues to the events of an earlier record.
+            awaited: the numbers of the expected events by raw offset. A record without any may have had some before, so
+                reading continues up to the events of an earlier record.
         """
         is_known = all(awaited.values())
         step = _FIRST_STEP
@@ -122,8 +121,8 @@ class EventSearch:
     def is_complete(self, offset: int) -> bool:
         """Return whether all events of a raw record that exist have been found, and none has been deleted.
 
-        Even the whole partition is no evidence for a record before the first event: if the topic got more partitions,
-        the events of earlier records are in another one. A dead letter has no events unless it was replayed.
+        Even the whole partition proves nothing about a record before the first event: if partitions were added to the
+        topic, the events of earlier records are in another one. A dead letter has no events unless it was replayed.
         """
         is_whole = self._begin == 0 and offset in self._dead
         return not self._is_compacted and (is_whole or self._is_past(offset))
@@ -147,6 +146,6 @@ class EventSearch:
         self._oldest = self._oldest if oldest is None else oldest
 
     def _is_of_present_topic(self, found: EventRecord) -> bool:
-        """With native order, an event does not show from which of several topics with one name it comes."""
+        """With native order, an event does not show which of several topics with the same name it comes from."""
         scope = event_of(found).pos_scope
         return not scope.startswith(self._scope) or scope == self._scope + self._topic_id

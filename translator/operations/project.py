@@ -61,7 +61,7 @@ class Projected(Struct, frozen=True):
 
 
 def project(settings: Settings, topic: str, say: Say, on_refused: Refused) -> Projected:
-    """Write the events that the canonical topic contains now to a projection, except events that an earlier run has
+    """Write the events that the canonical topic contains now to a projection, except those that an earlier run has
     written.
 
     Args:

@@ -1,5 +1,5 @@
-"""Turn findings about topics into a configuration file. Facts from the sample are written as settings, and everything
-else as comments.
+"""Turn findings about topics into a configuration file. Facts from the sample become settings, and everything else
+becomes comments.
 """
 
 from __future__ import annotations
@@ -154,7 +154,8 @@ def _tables(topics: Group) -> Iterator[str]:
 
 
 def _comment(text: str, indent: int = 0) -> Iterator[str]:
-    """Return a comment that its content cannot end early, because topic, table and column names come from outside."""
+    """Return a comment that its content cannot end early, because the names of topics, tables and columns are
+    untrusted."""
     printable = "".join(char if char.isprintable() else "?" for char in text)
     margin = f"{' ' * indent}# "
     hanging = " " * (len(printable) - len(printable.lstrip()))

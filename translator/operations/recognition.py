@@ -1,4 +1,4 @@
-"""Recognize which product wrote a topic: each dialect reads a sample, and the dialect that understands it is chosen."""
+"""Recognize which product wrote a topic: each dialect reads a sample, and the one that understands it is chosen."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def teach(translator: Translator, catalog: MetadataCatalog, messages: Iterable[M
 
 
 def _until_overdue(translator: Translator, messages: Iterable[Message]) -> Iterator[Message]:
-    """Yield messages until a plug-in takes too long. It would take as long for each of the others."""
+    """Yield messages until a plug-in takes too long. It would take just as long for each of the others."""
     for message in messages:
         yield message
         if getattr(translator.dialect, "overdue", False):

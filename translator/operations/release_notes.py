@@ -1,4 +1,4 @@
-"""The differences and steps that releases announce, in the file that is part of the package."""
+"""Read the differences and steps that releases announce, from the file in the package."""
 
 from __future__ import annotations
 

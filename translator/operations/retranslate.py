@@ -1,4 +1,4 @@
-"""Translate a range of a raw topic again into a separate topic. The bytes are those that the service would write, but
+"""Translate a range of a raw topic again into a separate topic. The bytes are the same as the service would write, but
 the service's topics do not change.
 """
 

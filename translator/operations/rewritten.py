@@ -14,7 +14,7 @@ from translator.translation.dead_letter import DeadLetter
 
 EVENTS, OUTCOME, CODE = "(number of events)", "(outcome)", "(code of the dead letter)"
 REJECTED = "(events became a dead letter)"
-"""A release that announces other outcomes does not announce this one."""
+"""A release that announces other outcomes does not thereby announce this one."""
 
 # Dead letters with these codes depend on other messages or on topics, and not only on the message.
 _NOT_OF_THE_MESSAGE = frozenset({ErrorCode.HELD, ErrorCode.TOPIC_REFUSED})
@@ -35,7 +35,7 @@ class Rewritten(Struct, frozen=True):
 
 
 def rewritten(translation: Translation) -> Rewritten:
-    """Return the parts of a translation that are compared."""
+    """Return those parts of a translation that are compared."""
     outcome = translation.outcome
     events = {number: _as_read(record) for number, record in translation.by_event.items()}
     return Rewritten(events, outcome.code if isinstance(outcome, DeadLetter) else None)

@@ -20,7 +20,7 @@ from translator.resolution.builders import build_translators
 from translator.translation.metadata_catalog import MetadataCatalog
 
 State: TypeAlias = Literal["ok", "note", "WRONG"]
-"""The levels of a result. A `note` is something for the operator to judge and does not prevent `run` from starting."""
+"""The levels of a result. The operator must judge each `note`, which does not prevent `run` from starting."""
 
 
 class Check(Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""The service's state, read from the topics alone: positions, lag, stops, dead letters, holds and the newest schemas.
+"""Read the service's state from the topics alone: positions, lag, stops, dead letters, holds and the newest schemas.
 
 Reading the state does not require joining a group, so this also works while the service is stopped.
 """

@@ -38,7 +38,7 @@ class UpgradeReport(Struct):
     """The result. `records` = `equal` + `different` + `not_found` + `not_compared`.
 
     Args:
-        not_found: records whose output is gone, for example because of the topic's retention.
+        not_found: records whose output no longer exists, for example because of the topic's retention.
         not_compared: dead letters whose reason is not the message, and which have not been replayed.
     """
 

@@ -59,7 +59,7 @@ def build_translators(
 
 
 def _field_at_fault(dialect: str) -> str:
-    """Return the setting with the mistake: `dialect` if it cannot be used with any options."""
+    """Return the setting that contains the mistake: `dialect` if the dialect cannot be used with any options."""
     try:
         dialects.plugin_of(dialect)
     except ConfigError:

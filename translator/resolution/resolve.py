@@ -1,7 +1,7 @@
 """Determine the final result for a message: the records to write, or the reason why it has no records.
 
 The service, `audit`, `explain`, `retranslate`, `dlq replay` and `translator translate` all use this single path. A
-check that used a different path would only test a copy of the service. This module neither writes nor waits.
+check with a different path would only test a copy of the service. This module neither writes nor waits.
 """
 
 from __future__ import annotations
@@ -134,7 +134,8 @@ Resolved: TypeAlias = Translation | TakenMessage | Learned | Needs
 """The result for one message in a run of messages."""
 
 TAKEN = "taken"
-"""The native path's outcome for a message that it translated. For any other message, the outcome is the reason why not.
+"""The native path's outcome for a message that it translated. For any other message, the outcome is the reason why it
+was not translated.
 """
 
 

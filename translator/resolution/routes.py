@@ -22,7 +22,7 @@ _KEPT = 4096
 """Maximum number of tables whose topics are cached. A limit is needed because table names come from messages."""
 
 _REFUSED_SECONDS = 60.0
-"""Seconds until a topic that cannot be opened is requested again."""
+"""Seconds before the next attempt to open a topic that could not be opened."""
 
 
 class TopicRefused(CdcError):

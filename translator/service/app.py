@@ -78,7 +78,7 @@ def create_app(components: Components, datadir: str) -> BoundedStopApp:
 
 
 def _attach(app: BoundedStopApp, components: Components, stopper: FailStop) -> None:
-    """Make the consumer hand over partitions as the pipeline requires."""
+    """Make the consumer hand over partitions in the way that the pipeline requires."""
 
     def given_up() -> None:
         components.pipeline.forget()

@@ -1,4 +1,4 @@
-"""Create parts of the service from its settings: translators, codecs, the registry, transactions."""
+"""Create the service's components from its settings: translators, codecs, the registry, transactions."""
 
 from __future__ import annotations
 
@@ -104,9 +104,8 @@ def open_transactions(
 
 
 def transactional_id(settings: Settings) -> str:
-    """Return a name that no other running process uses. The next process in the same place uses the same name again.
-
-    The next process can then immediately finish the transaction that a killed process left open. On a single host, the
-    probe port distinguishes the processes.
+    """Return a name that no other running process uses. The next process on the same host uses the same name, so that
+    it can immediately end the transaction that a killed process left open. On a single host, the probe port
+    distinguishes the processes.
     """
     return f"{settings.group}-{socket.gethostname()}-{settings.web.port}"

@@ -24,8 +24,8 @@ _REAP_SECONDS = 0.005
 
 
 class BackgroundTasks:
-    """The service's background loops. An error in any loop stops the process, except that the topic check continues
-    while brokers are down.
+    """The service's background loops. An error in any loop stops the process, but the topic check continues while
+    brokers are down.
     """
 
     def __init__(

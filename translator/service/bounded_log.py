@@ -1,5 +1,5 @@
-"""Rate-limited log lines for events that can happen thousands of times a second. The first few lines of each kind are
-written, and all further lines are only counted.
+"""Limit the rate of log lines for events that may happen thousands of times a second. The first few lines of each kind
+are written, and all further lines are only counted.
 """
 
 from __future__ import annotations

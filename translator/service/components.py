@@ -1,4 +1,4 @@
-"""The parts of the running service."""
+"""The components of the running service."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from translator.translation.translate import Translator
 
 
 class Components(Struct):
-    """The parts of the running service."""
+    """The components of the running service."""
 
     settings: Settings
     client: Mapping[str, Any]  # connection settings

@@ -35,7 +35,7 @@ _PAUSED_SECONDS = 0.01
 
 
 class BatchConsumerThread(driver.AIOKafkaConsumerThread):
-    """A fetcher with features that Faust's fetcher lacks: it reads only committed records, waits only briefly for idle
+    """A consumer thread with features that Faust's lacks: it reads only committed records, waits only briefly for idle
     partitions, and commits metadata with offsets.
 
     Args:
@@ -85,10 +85,10 @@ class Drain(NamedTuple):
     """The handover of partitions.
 
     `begin` is called first, so that batches waiting for something other than delivery are released (`give_back`).
-    In-flight records then have `seconds` to be delivered. This time must be less than `broker_rebalance_timeout`, or
-    the broker reassigns the partitions while we are still delivering. If time runs out, `failed` is called, which stops
-    the process. `given_up` is called once we no longer own the partitions. If `dead` returns true, nothing is delivered
-    any more, so the handover does not wait.
+    In-flight records then have `seconds` to be delivered. This time must be less than `broker_rebalance_timeout`.
+    Otherwise, the broker reassigns the partitions during the delivery. If time runs out, `failed` is called, which
+    stops the process. `given_up` is called once we no longer own the partitions. If `dead` returns true, nothing is
+    delivered any more, so the handover does not wait.
     """
 
     seconds: float
@@ -185,7 +185,7 @@ class BatchConsumer(driver.Consumer):
     # -- rebalance
 
     async def on_partitions_revoked(self, revoked: set[TP]) -> None:
-        """Deliver, acknowledge and commit the work in flight while the partitions are still ours."""
+        """Deliver, acknowledge and commit the work in flight while this process still owns the partitions."""
         if self.assignment():
             await self._drained()
         await super().on_partitions_revoked(revoked)
@@ -267,8 +267,8 @@ class BatchConsumer(driver.Consumer):
     async def resubscribe(self, topics: set[str]) -> bool:
         """Subscribe to other topics, which triggers a rebalance. Returns False if a rebalance is already in progress.
 
-        Everything is delivered and committed first, because aiokafka forgets the assignment immediately. In the
-        revocation that follows, nothing is in flight and nothing can be committed.
+        Everything is delivered and committed first, because aiokafka forgets the assignment immediately. During the
+        revocation that follows, nothing is in flight, and nothing can be committed.
         """
         generation = self.app.consumer_generation_id
         if self.app.rebalancing:

@@ -1,8 +1,9 @@
 """The lag of the partitions that this process owns, based on the brokers' end offsets instead of the last fetch.
 
-A number based on fetches stops changing when fetching stops, which is exactly when the lag matters. End offsets are
+A lag based on fetches stops changing when fetching stops, which is exactly when the lag matters. End offsets are
 therefore requested from the brokers. If nothing was acknowledged since the last check, the lag in time is the age of
-the first unacknowledged record, which grows while the partition is stuck. When everything was read, both numbers are 0.
+the first unacknowledged record, which grows while the partition is stuck. Once everything has been read, both numbers
+are 0.
 """
 
 from __future__ import annotations
@@ -27,8 +28,7 @@ LOOK_SECONDS = 5.0
 """Seconds between checks."""
 
 _KNOWN_SECONDS = 4 * LOOK_SECONDS
-"""The number of seconds after which a result is too old to show the lag, for example because a check waits for a broker
-that hangs.
+"""The number of seconds after which a result is outdated, for example because a check waits for a broker that hangs.
 """
 
 

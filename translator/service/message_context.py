@@ -1,4 +1,4 @@
-"""A raw record from the consumer library, converted to a message, with its context."""
+"""Convert raw records from the consumer library to messages with their context."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class MessageContext(Struct, frozen=True, gc=False):
         return self.message.topic, self.message.partition
 
     def partition_in(self, to: OutputTopic) -> int:
-        """Return a topic's partition for everything from the message."""
+        """Return the partition of a topic that receives all output from the message."""
         return self.place % to.partitions
 
 

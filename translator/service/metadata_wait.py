@@ -1,4 +1,4 @@
-"""Messages that need metadata that has not arrived: how long they wait, and what happens to them afterwards.
+"""Handle messages whose metadata has not arrived: how long they wait, and what happens to them afterwards.
 
 A wait blocks only its own partition (`partition_workers`). The wait ends when the metadata is learned, when time runs
 out, or when the partition is handed over. In the last case, nothing from the message has been written, and the
@@ -39,7 +39,7 @@ partition again and again.
 """
 
 ASK_AGAIN = 10.0
-"""Seconds between two queries to the registry for the same unknown schema. Messages do not wait for this."""
+"""Seconds between two queries to the registry for the same unknown schema. Messages do not wait for it."""
 
 RegisterSchema = Callable[[str, str], None]
 """Registers one of our schemas, by subject and text (`RegisteredSchemas.register`)."""

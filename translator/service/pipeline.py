@@ -188,11 +188,12 @@ class Pipeline:
         return bool(processed)
 
     def cancel_waits(self) -> None:
-        """Leave messages that wait for metadata to the next owner, because partitions are about to be handed over."""
+        """Stop waiting for metadata, because the partitions are about to be handed over and their next owner reads
+        these messages again."""
         self._waits.cancel_all()
 
     def forget(self) -> None:
-        """Forget all state for the partitions. The partitions were handed over, and the next records can begin
+        """Forget all state for the partitions. The partitions were handed over, and the next records may begin
         anywhere.
         """
         for guards in self._guards.values():
@@ -363,7 +364,7 @@ class Pipeline:
         """Hold the messages that follow a dead letter if its code requires it. Returns a function to call with the
         dead letter's offset.
 
-        A held message in turn holds all of its tables, because its other tables now also have a gap.
+        A held message, in turn, holds all of its tables, because the other ones now also have a gap.
         """
         if code is not ErrorCode.HELD and code not in self._target.holds:
             return None
@@ -391,7 +392,7 @@ class Pipeline:
     async def _write(self, context: MessageContext, translation: Translation) -> None:
         """Write all of a message's events, after the schemas that they refer to.
 
-        This is done separately for each output. An output that cannot accept the message's events gets no events, and a
+        Outputs are independent of each other. An output that cannot accept the message's events gets no events, and a
         dead letter gives the reason.
         """
         if self._target.stops:

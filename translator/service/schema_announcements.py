@@ -1,4 +1,4 @@
-"""Schemas before rows: no row that refers to a schema is written before the schemas topic contains that schema."""
+"""Publish schemas before rows: no row is written before the schemas topic contains the schema that it refers to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages whose records can all be written immediately, with nothing to wait for, to publish first, or to reject.
+"""Write messages whose records need no wait, no earlier publication and no rejection.
 
 Usually, all messages in a run are like this. They are written and counted together, whichever path translated them.
 """
@@ -23,8 +23,8 @@ Settled: TypeAlias = Translation | TakenMessage
 
 
 def parts(run: Sequence[Resolved]) -> Iterator[tuple[bool, list[Resolved]]]:
-    """Split a run into parts in order, and yield each part with whether it is settled. No part mixes native and plain
-    results.
+    """Split a run into consecutive parts, and yield each part with a flag that is true if it is settled. No part mixes
+    native and plain results.
     """
     # The run is first grouped by type, which happens in C. Checking each native result in Python would take 0.2 us.
     for kind, group in groupby(run, key=type):

@@ -1,5 +1,5 @@
-"""Determine the offset at which to start reading a partition: the group's committed offset, and never silently another
-one.
+"""Determine the offset at which to start reading a partition: the group's committed offset, or an error if it is
+unusable.
 
 If the record at the committed offset was deleted, the client library would jump to the earliest offset. If the topic
 was recreated, the library would resume at whatever record has the same offset. Here, both cases are a gap
@@ -142,7 +142,7 @@ class StartOffsets:
         """Return the start positions for newly assigned partitions.
 
         Raises:
-            GapError: a gap exists and must not be accepted.
+            GapError: a gap exists, and the operator has not accepted it.
             FatalError: a topic was recreated since the process started, or a later release committed the offsets.
             RetryableError: no broker responds.
         """

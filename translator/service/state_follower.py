@@ -52,7 +52,7 @@ async def restore(components: Components) -> None:
     """Write the newest documents again if compaction would remove them, because compaction keeps only the last record
     for a key.
 
-    Two processes that learn two documents with the same id at the same time can write them in either order.
+    Two processes that learn two documents with the same id at the same time may write them in either order.
     """
     for source, key in sorted(components.outdated):
         record = document_record(source, key, components.catalog.document(source, key))

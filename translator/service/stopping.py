@@ -61,7 +61,7 @@ class FailStop:
         """Stop all of the process's output, and exit within this many seconds.
 
         The process leaves the group first, unless records are in flight. In that case, the group must notice that the
-        process is gone, which takes a session timeout. By then, the records have either arrived or never will.
+        process is gone, which takes a session timeout. By then, the records in flight have either arrived or been lost.
         """
         if self.dead:
             return
@@ -79,8 +79,8 @@ class FailStop:
 def exit_within(seconds: float, error: str | None = None) -> None:
     """Exit with code 1 after this time, and log the error if one is given.
 
-    Without brokers, Faust's own shutdown never ends (its consumer thread hangs in LeaveGroup). A hard exit loses
-    nothing, because undelivered records are not committed.
+    Without brokers, Faust's own shutdown never ends (its consumer thread hangs in LeaveGroup). A hard exit causes no
+    loss, because offsets of undelivered records are not committed.
     """
 
     def end() -> None:

@@ -25,12 +25,12 @@ _LAST_WORDS = 5.0
 
 
 class Watched(Struct, frozen=True):
-    """A number that must change from time to time.
+    """A value that must change from time to time.
 
     Args:
         seconds: maximum time without a change.
         state: returns None while no progress is expected; otherwise a value that changes with progress.
-        said: describes what is wrong if the value does not change.
+        said: describes the problem if the value does not change.
     """
 
     seconds: float
@@ -60,8 +60,8 @@ class Watchdog:
         threading.Thread(target=self._run, name="watchdog", daemon=True).start()
 
     def retire(self, seconds: float) -> None:
-        """Note that the process is stopping and should end within `seconds`. If stopping hangs, too, the timer in C
-        ends the process.
+        """Record that the process is stopping and should end within `seconds`. If the shutdown also hangs, the timer in
+        C ends the process.
         """
         self._ended.set()
         faulthandler.dump_traceback_later(seconds + _LAST_WORDS, exit=True)
@@ -77,7 +77,7 @@ class Watchdog:
                 self._end(said)
 
     def look(self) -> str | None:
-        """Run one check. Returns what is wrong, or None."""
+        """Run one check. Returns a description of the problem, or None."""
         for number, watched in enumerate(self._watched):
             state = watched.state()
             before, stood = self._seen[number]

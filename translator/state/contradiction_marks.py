@@ -3,7 +3,7 @@
 No process in the group reads the source until its options change.
 
 A guard keeps its evidence only in memory. Without a stored mark, a restarted process, or the partition's next owner,
-would not know about the contradiction and would write what the first process refused to write.
+would not know about the contradiction, and would write the messages that the first process refused to write.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ class Contradictions:
         """The reasons, by source. Messages from these sources must not be translated."""
 
     def mark(self, source: str, error: ContradictionError) -> Record:
-        """Record a contradiction. Returns the record that informs all current and future processes."""
+        """Record a contradiction. Returns the record that reports the contradiction to all current and future
+        processes."""
         mark = _Mark(self._declarations[source], str(error))
         self._note(source, mark)
         return state_record(f"{PREFIX}{source}", msgspec.json.encode(mark))
@@ -49,7 +50,7 @@ class Contradictions:
         """Record a mark. Marks that were made under different options are ignored.
 
         Returns:
-            The source, if this process did not know about the contradiction yet.
+            The source, if the contradiction is new to this process.
         """
         source = key.removeprefix(PREFIX)
         mark = msgspec.json.decode(document, type=_Mark)

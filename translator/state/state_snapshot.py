@@ -25,7 +25,7 @@ class StateSnapshot(Struct, frozen=True):
     metadata: dict[str, tuple[int, bytes]]
     """Documents by source/key."""
     stops: list[PartitionStop]
-    """The last stop of each partition. The group may already have passed it."""
+    """The last stop of each partition. The group may have passed it since then."""
 
 
 def read_state(settings: Settings, say: Callable[[str], None]) -> StateSnapshot:

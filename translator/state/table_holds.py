@@ -32,7 +32,7 @@ CAUGHT_UP = "!caught-up/"
 """Key prefix for replay progress in the metadata topic."""
 
 PATIENCE = 10.0
-"""Seconds for which a message for a held table waits for a replay that has nearly caught up, before it is held too.
+"""Seconds for which a message for a held table waits for a replay that has nearly caught up, before it is also held.
 """
 
 TABLES = 1_000
@@ -247,12 +247,12 @@ class Holds:
         mark: HoldMark,
         before: Callable[[], Awaitable[None]],
     ) -> Callable[[int], None]:
-        """Hold the messages that follow a dead letter. Returns once the hold has been stored.
+        """Hold the messages that follow a dead letter. Return once the hold has been stored.
 
         Args:
             tables: the message's tables, or None if unknown.
-            before: awaited before a hold is written. A replay could start immediately, so earlier messages in the
-                partition must have been delivered by then.
+            before: awaited before a hold is written. A replay may start immediately, so earlier messages in the
+                partition must already have been delivered.
 
         Returns:
             A function to call with the dead letter's offset once the dead letter has been delivered.

@@ -28,8 +28,8 @@ class DeadLetter(Struct, frozen=True):
     code: ErrorCode
     reason: str
     without_message: bool = False
-    """True if some of the source's columns are masked. In a message that was not translated, it is unknown where the
-    values of these columns are.
+    """True if some of the source's columns are masked. The location of these columns' values in a message is unknown
+    unless the message was translated.
     """
 
 
@@ -82,7 +82,7 @@ class Letter(Struct, frozen=True):
     output: str | None
     """The projection, if the message is missing only from that projection."""
     body_bytes: int | None
-    """The size of a value that is not in the dead letter. The key and headers can also be missing."""
+    """The size of a value that is not in the dead letter. The key and headers may also be missing."""
     ours: Headers
     """The headers that a dead letter adds."""
 

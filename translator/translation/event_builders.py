@@ -129,9 +129,9 @@ def _detail(change: Change) -> Detail:
 def _key(change: RowChange, image: Image, before: Image | None) -> Key:
     """Return the key from `image`. Key columns that the image lacks are taken from `before`.
 
-    A key contains no NULL: a row with NULL in a key column has no key, because several such rows can exist. If an image
-    lacks a key column, the row's key is unknown. Neither case is an error: the row is translated without a key, and a
-    note records the reason.
+    A key contains no NULL: a row with NULL in a key column has no key, because there may be several such rows. If an
+    image lacks a key column, the row's key is unknown. Neither case is an error: the row is translated without a key,
+    and a note records the reason.
 
     Raises:
         MessageError: INVALID_FIELD if a key column's value is missing or cannot be represented exactly;
@@ -156,7 +156,7 @@ def _key(change: RowChange, image: Image, before: Image | None) -> Key:
 
 
 def _may_have_left_a_key(change: RowChange, image: Image, old: Image) -> bool:
-    """Return whether an update wrote the NULL that the row's key now contains, as far as the message shows."""
+    """Return whether, as far as the message shows, an update wrote the NULL that the row's key now contains."""
     if change.op != "u":
         return False
     nulls = [name for name in change.key_columns if name in image and image[name] is None and name not in old]

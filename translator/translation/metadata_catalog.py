@@ -1,4 +1,4 @@
-"""Published schemas and learned metadata, which a process knows in addition to the messages."""
+"""The published schemas and learned metadata that a process uses in addition to the messages."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class MetadataCatalog:
         known.update(topic_keys)
 
     def check_document(self, source: str, key: str, document: bytes, allowed: int) -> None:
-        """Check that a source may learn a metadata document, which can replace an earlier one.
+        """Check that a source may learn a metadata document, which may replace an earlier one.
 
         Raises:
             MessageError: LIMIT_EXCEEDED.
@@ -144,8 +144,8 @@ class MetadataCatalog:
 
 
 def remember(known: dict[Named, V], name: Named, value: V) -> None:
-    """Store a fact about a key. Beyond REMEMBERED keys, the oldest key is forgotten, and the next message that needs it
-    waits again.
+    """Store a fact about a key. If there are more than REMEMBERED keys, the oldest is forgotten, and the next message
+    that needs it waits again.
     """
     known[name] = value
     if len(known) > REMEMBERED:

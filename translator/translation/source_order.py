@@ -1,8 +1,7 @@
 """`order: native`: positions based on the source's own sequence instead of arrival (docs/design.md §4.4).
 
-This order is for topics in which a tool distributes the changes to one row over several partitions. In such topics,
-offsets do not order the changes, but the tool's sequence does. Sequences are only comparable within one task, so the
-task is part of the scope.
+Use this order if a tool distributes the changes to a row over several partitions. Offsets then do not order the
+changes, but the tool's sequence does. Sequences are comparable only within a task, so the task is part of the scope.
 """
 
 from __future__ import annotations

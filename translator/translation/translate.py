@@ -51,8 +51,8 @@ METADATA_MISSING = (
 """The reason given if the metadata has to come from another message."""
 
 RUN = 32
-"""Number of messages to translate together. A larger number would not be faster, and the process does nothing else in
-the meantime.
+"""Number of messages to translate together. A larger number would not be faster, but would block the process for
+longer.
 """
 
 
@@ -213,7 +213,7 @@ class Translator:
 
     def unexpected(self, error: Exception) -> MessageError:
         """Convert an unexpected exception to INTERNAL, or to DIALECT_FAILED if the changes come from a plug-in. The
-        exception's text could quote row data, but its type and our line cannot.
+        exception's text might quote row data, but its type and the line of code cannot.
         """
         code = ErrorCode.DIALECT_FAILED if self.is_plugin else ErrorCode.INTERNAL
         return MessageError(code, f"{type(error).__name__} in {our_line(error)}")

@@ -1,5 +1,4 @@
-"""Convert source scalars to canonical scalars according to the declared column type, using tables and no branches on
-content.
+"""Convert source scalars to canonical scalars, based only on the declared column type.
 
 Row images contain canonical scalars (docs/design.md §4.2). The encoding depends on the column type and never on the
 value. A value that has no faithful encoding raises `Unrepresentable`: the column is left out of the image and reported

@@ -20,7 +20,7 @@ Raises:
 
 
 class Unrepresentable(Exception):
-    """A value without a faithful canonical form. `code` is the reason. `raw` is the value's text, which can have any
+    """A value without a faithful canonical form. `code` is the reason. `raw` is the value's text, which may have any
     length.
     """
 

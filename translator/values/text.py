@@ -1,4 +1,4 @@
-"""Text, booleans and bytes, in the formats that writers use."""
+"""Convert text, booleans and bytes from the formats that writers use."""
 
 from __future__ import annotations
 

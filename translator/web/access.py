@@ -1,4 +1,4 @@
-"""Control access to values and actions: for nobody, for users with a token, or for users authenticated by a proxy."""
+"""Control who may see values and perform actions: nobody, users with a token, or users authenticated by a proxy."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Access:
         return self._token is not None
 
     def is_granted(self, request: web.Request) -> bool:
-        """Return whether the client can see values and perform actions."""
+        """Return whether the client may see values and perform actions."""
         if self._trusted_header is not None and request.headers.get(self._trusted_header):
             return True
         return self._sessions.get(_digest(request), 0.0) > time.monotonic()

@@ -1,4 +1,4 @@
-"""The layout of the drawn pipeline, across for wide screens and down for phones."""
+"""Lay out the drawing of the pipeline, horizontally for wide screens and vertically for phones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class DrawnPart(NamedTuple):
     """A part to draw.
 
     Args:
-        stage: parts of one stage are next to each other, and receive from all parts of the previous stage.
+        stage: parts of the same stage are next to each other, and each receives from all parts of the previous stage.
     """
 
     name: str

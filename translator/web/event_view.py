@@ -1,4 +1,4 @@
-"""An event in readable form: what happened to which row, column by column."""
+"""Show an event in readable form: what happened to which row, column by column."""
 
 from __future__ import annotations
 

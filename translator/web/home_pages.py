@@ -25,7 +25,7 @@ from translator.web.templating import Nav
 HOME = ("/home", "Home")
 
 _SINK_SECONDS = 20.0
-"""Maximum wait for the sink's program, which must not delay the rest of the page any longer."""
+"""Maximum time to wait for the sink's program, because it must not delay the rest of the page."""
 
 _FRESHNESS = "freshness"
 """The name of the tables' freshness in the history. Other names have a space."""
@@ -39,7 +39,7 @@ class PipelinePart(NamedTuple):
     Args:
         state: `healthy`, `degraded`, `broken`, or `unknown`.
         facts: sentences about it. The picture shows the first one.
-        stage: the place in the picture, from the sources on.
+        stage: the position in the picture, counted from the sources.
     """
 
     name: str
@@ -176,7 +176,7 @@ def _worst(found: Sequence[Need]) -> str:
 
 
 def _tables(sink: SinkState) -> list[str]:
-    """Return facts about the tables, the one to act on first."""
+    """Return facts about the tables, starting with the ones that need action."""
     parked = sum(table.parked is not None for table in sink.status.tables)
     newest = f"newest batch {duration(_batch_age(sink))} ago" if sink.batches else "no batch yet: start the sink"
     return [*([f"{parked} parked"] if parked else []), newest, counted(len(sink.status.tables), "table")]

@@ -1,4 +1,4 @@
-"""Cached results, shared by everyone who reads a page."""
+"""Cache results, and share them among everyone who reads a page."""
 
 from __future__ import annotations
 

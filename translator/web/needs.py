@@ -1,4 +1,4 @@
-"""The cases that need attention now: the charts' alert rules, applied to what the desk reads.
+"""Find cases that need attention now, by applying the charts' alert rules to the data that the desk reads.
 
 An alert that needs a metric's history, such as growing lag, has no rule here. A test compares the rules
 with the charts.

@@ -1,4 +1,4 @@
-"""The content of the playground page, which a server renders, or a browser from files."""
+"""Render the playground page, either on a server or, from files, in a browser."""
 
 from __future__ import annotations
 

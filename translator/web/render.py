@@ -18,7 +18,7 @@ Found = TypeVar("Found")
 
 
 def page(template: str, *, status: int = 200, nav: Nav = (), **content: Any) -> web.Response:
-    """Return the page for a template, with what `rendered` takes."""
+    """Return the page for a template. The arguments are those of `rendered`."""
     text = rendered(template, SERVED, nav=nav, **content)
     return web.Response(text=text, content_type="text/html", charset="utf-8", status=status)
 

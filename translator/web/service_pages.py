@@ -111,5 +111,5 @@ _INSIDE = ("/letters/", "/letters?", "/replay?")
 
 
 def _inside(path: str) -> str:
-    """Return a path if it belongs to the pages of dead letters. Any other path is replaced by their list."""
+    """Return a path if it belongs to the dead-letter pages, and otherwise the path of their list."""
     return path if path.startswith(_INSIDE) and path.isprintable() and "//" not in path else "/letters"

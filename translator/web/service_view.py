@@ -1,5 +1,5 @@
-"""The service as the pages show it: its status, its dead letters, and the effect of a replay. All data is read from
-topics.
+"""Collect the data about the service that pages show: its status, its dead letters, and the effect of a replay. All
+data is read from topics.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class LetterView(Struct, frozen=True):
 
 
 class ServiceView:
-    """The data for the pages. Each call can take seconds and belongs in a thread."""
+    """The data for the pages. Each call may take seconds, so run it in a thread."""
 
     def __init__(self, settings: Settings, say: Callable[[str], None]) -> None:
         timing = settings.timing

@@ -1,4 +1,5 @@
-"""The sink as the pages show it: its tables, batches and quarantine, as read from the JSON output of `spark-sink`.
+"""Collect the data about the sink that pages show, from the JSON output of `spark-sink`: tables, batches and
+quarantine.
 
 The two programs do not import each other, so the sink's commands run as separate processes.
 """

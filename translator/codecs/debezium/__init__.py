@@ -1,9 +1,9 @@
-"""Write events in Debezium's JSON envelope, for consumers that know this envelope. The envelope contains less than the
-canonical event.
+"""Write events in Debezium's JSON envelope, for consumers that know this envelope.
 
-Most of this package handles the envelope's restrictions. Debezium consumers require an old image for every update and
-delete, read a missing column as NULL, and represent a key change only as a delete and a create. docs/debezium.md
-explains what is written in which case. `images` decides what to write, and `form` and `connect` write the result.
+The envelope contains less information than the canonical event, so most of this package deals with its restrictions.
+Debezium consumers require an old image for every update and delete, read a missing column as NULL, and represent a key
+change only as a delete and a create. docs/debezium.md explains what is written in which case. `images` decides what to
+write, and `form` and `connect` write the result.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Kafka Connect's schema for a Debezium envelope: the `schema` field in the JSON format.
 
 The schema declares only what an event contains: its row's columns and the fields in its `source`. If a declared field
-has no value, Connect passes NULL to its sinks. Sinks cannot see an undeclared field, which is how "absent" is
-expressed.
+has no value, Connect passes NULL to its sinks. Sinks cannot see an undeclared field, so an absent column is left
+undeclared.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The two JSON formats that Debezium consumers know: the bare envelope, and the envelope with its schema."""
+"""The two JSON formats that Debezium consumers support: the bare envelope, and the envelope with its schema."""
 
 from __future__ import annotations
 

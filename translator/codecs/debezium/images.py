@@ -44,7 +44,7 @@ class ImageRow(Struct, frozen=True):
     before_state: str
     changed: Set[str] | None
     without_form: Set[str]
-    """Columns whose value cannot be written, because the value is an issue or the schema block cannot express it."""
+    """Columns whose value cannot be written, because it is an issue or the schema block cannot express it."""
     withheld: Set[str]
     """The columns in `without_form`, plus those without a value from the source."""
     schema: TableSchema | None
@@ -128,9 +128,9 @@ _TRUNCATE: Mapping[Truncate, list[ConnectChange]] = {"drop": [], "emit": [Connec
 def _split(row: ImageRow, after: Columns, missing: tuple[str, ...]) -> list[ConnectChange]:
     """Split a key change as Debezium does: delete the row under the old key and create a row under the new one.
 
-    The create writes the whole row, and the delete removes the old row's values. Unlike in other updates, a column that
-    was not sent would therefore be set to NULL permanently. If a row had no key and consumers would miss its old image,
-    only the create is written (`as_create`). Consumers that keep rows by key do not have the old row.
+    The create writes the whole row after the delete has removed the old one. Unlike in other updates, a column that was
+    not sent would therefore become NULL permanently. If a row had no key and lacks the old image that consumers
+    require, only the create is written (`as_create`). Consumers that keep rows by key never stored the old row.
     """
     _refuse_lost(row, missing)
     left = None if row.key_old is None else (OLD_KEY, row.key_old)

@@ -25,7 +25,7 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     unavailable: Unavailable = "omit"
-    """The content of `after` for a column whose value is not in the event."""
+    """The handling of a column in `after` whose value the event does not contain."""
 
     truncate: Truncate = "drop"
     """The policy for truncates. Flink fails on `op` t."""

@@ -1,8 +1,8 @@
 """The continuity check: all updates that were read from a partition must be consistent with each other (§6.5, C and D).
 
 An UPDATE with two full images does not show which of them is the before image. The declaration decides, and the rows
-show when it is wrong: the row before a change must be what the key's last change produced. The check does not change
-events.
+reveal when it is wrong: the row before a change must equal the row that the key's last change produced. The check does
+not change events.
 
 Some contradictions are only apparent: after a restart, DTS sends earlier messages again. Therefore, a message only
 counts as evidence if it is later at the source than the message with which it is compared, or if it is from the same
@@ -108,7 +108,7 @@ class ContinuityGuard:
         return [finding for finding in findings if finding is not None]
 
     def missed(self) -> None:
-        """Note that one of the partition's messages has no events, so that the rows that it changed are unknown."""
+        """Record that one of the partition's messages has no events, so that the rows that it changed are unknown."""
         self._known.forget(None)
 
     def _row(self, change: RowChange) -> RowEvidence:
@@ -151,7 +151,7 @@ class ContinuityGuard:
         return finding
 
     def _key_changed(self, message: Message, row: RowEvidence, reading: int, from_: _Left, to: _Left) -> Finding | None:
-        """Check the rows for both keys: the old key must have had the row before, and the new key no row at all."""
+        """Check the rows of both keys: the old key must have had the before image, and the new key no row at all."""
         (key_before, x), (key, y), change = from_, to, row.change
         old, new = self._known.get(*key_before), self._known.get(*key)
         pair = pair_of(x, y)
@@ -264,7 +264,8 @@ class ContinuityGuard:
 
 
 class NativeContinuityGuard(ContinuityGuard):
-    """One partition's check, with the extension's state, in which the extension checks the messages that it translated.
+    """The check for one partition. It shares its state with the extension, which checks the messages that it
+    translated.
 
     Args:
         decode: the dialect's decoder, for the wording of findings.

@@ -131,7 +131,7 @@ class Canal:
         """Learn nothing, because Canal messages describe themselves.
 
         Raises:
-            FatalError: always, because the document belongs to another dialect.
+            FatalError: always, because any document must belong to another dialect.
         """
         raise FatalError(
             "canal does not use metadata, but the metadata topic contains a document from another dialect for "

@@ -33,7 +33,7 @@ class Head(Struct, frozen=True, gc=False):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The notes for everything in the message."""
+        """The notes that apply to the whole message."""
         return (*self.era.notes, *self.time_notes)
 
     @property

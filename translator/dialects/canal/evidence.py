@@ -14,7 +14,7 @@ from translator.message import Image, RowChange
 
 
 class RowEvidence:
-    """A row that a change decoded on the plain path changed.
+    """A row that was changed by a change decoded on the plain path.
 
     Args:
         complete: whether an image contains all of its row's columns.

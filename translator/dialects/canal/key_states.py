@@ -36,7 +36,7 @@ class KeyState(Struct, gc=False):
     """
 
     reading: int = 0
-    """0 if the last change has only one meaning."""
+    """It is 0 if the last change has only one meaning."""
 
     snapshot: bool = False
     pairs: frozenset[Pair] = frozenset()

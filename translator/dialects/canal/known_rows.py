@@ -41,7 +41,7 @@ class KnownRows(Protocol):
         ...
 
     def complete(self) -> None:
-        """Note that no earlier message in the partition was missed."""
+        """Record that no earlier message in the partition was missed."""
         ...
 
     def begin(self, commit: int | None, /) -> None:
@@ -66,8 +66,8 @@ class KnownRows(Protocol):
 
 
 Contradiction: TypeAlias = tuple[int, bool, int, Listed]
-"""The offset of the other change, whether that change was misread, how the misread one was read, and the unconfirmed
-updates that were read the same way.
+"""The other change's offset, whether it was the misread one, how the misread one was read, and the unconfirmed updates
+that were read the same way.
 """
 
 

@@ -100,8 +100,7 @@ class WriterMark(Struct, frozen=True):
 
     basis: str
     legacy: bool
-    """True if a legacy DTS instance can have written it. In the updates of such an instance, the two images are
-    swapped.
+    """True if a legacy DTS instance may have written it. Such an instance swaps the two images of an update.
     """
 
 

@@ -41,8 +41,8 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
 
     instance: Instance | None = None
     restart_tolerance: timedelta = timedelta(minutes=10)
-    """DTS timestamps messages with its own clock. If a timestamp is this close to the restart, it does not show which
-    format applies.
+    """DTS timestamps messages with its own clock. A timestamp this close to the restart does not show which format
+    applies.
     """
 
     legacy_update_direction: Literal["data_is_before", "old_is_before"] = "data_is_before"
@@ -68,7 +68,7 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     """True if records are Canal's Protobuf packets, which it writes unless `flatMessage` is set (protobuf.py)."""
 
     object_rows: bool = False
-    """True if `data` and `old` can be an object instead of an array, as from SeaTunnel's sink (§1)."""
+    """True if `data` and `old` may be an object instead of an array, as from SeaTunnel's sink (§1)."""
 
     handle_key_only: Literal["dead_letter", "unavailable"] = "dead_letter"
     """The policy for rows whose key is all that TiCDC sent (§10): reject the rows, or translate them with all other

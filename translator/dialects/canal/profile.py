@@ -1,4 +1,4 @@
-"""The writers that can be declared, and what their messages have in common."""
+"""The writers that an operator can declare, and the properties of their messages."""
 
 from __future__ import annotations
 

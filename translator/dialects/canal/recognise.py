@@ -1,4 +1,4 @@
-"""Find the profile for a sample of Canal messages. Each observed trait excludes the writers that never show it."""
+"""Determine the profile for a sample of Canal messages. Each observed trait excludes the writers that never show it."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def _left_to_the_operator(
 
 def _bodies(value: bytes) -> Iterator[Body]:
     """Return the objects in a record, which contains a single object, one object per line, or an array of objects. A
-    value that only the dialect can read has no traits.
+    value that only the dialect itself can parse has no traits.
     """
     for text in (value, *value.splitlines()):
         try:

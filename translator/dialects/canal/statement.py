@@ -30,7 +30,7 @@ STATEMENTS = frozenset(
 QUERY = "QUERY"
 
 XA_COMMIT = "XACOMMIT"
-"""The end of an XA transaction whose rows were sent when it was prepared. `sql` is its xid, possibly as in the
+"""The end of an XA transaction, whose rows were sent when it was prepared. `sql` is its xid, possibly as in the
 statement, or empty (§2).
 """
 

@@ -2,8 +2,8 @@
 them.
 
 Canal writes milliseconds. Tencent's CKafka connector writes seconds, and others could write microseconds. Each bound is
-a time before 1974 in the smaller unit, and a time in the year 2286 or later in the larger unit, so the size of a real
-time shows its unit.
+before 1974 in the smaller unit and in the year 2286 or later in the larger unit, so the size of a real time reveals its
+unit.
 """
 
 from __future__ import annotations

@@ -215,7 +215,8 @@ def _time(type_: MysqlType, spelling: Spelling) -> Coding:
 
 
 def _timestamp(type_: MysqlType, spelling: Spelling) -> Coding:
-    """A point in time, printed in the time zone of the writer's JVM. Without that zone it is only a local time."""
+    """A point in time, printed in the time zone of the writer's JVM. Without that zone, the result is only a local
+    time."""
     if spelling.epoch_timestamps:
         return Coding("timestamptz", instant_of_seconds)
     if spelling.timezone is None:

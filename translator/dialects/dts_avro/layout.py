@@ -1,4 +1,5 @@
-"""The layout shared by all rows with one shape: columns, key, converters and table schema. Computed once and cached."""
+"""The layout that all rows with the same shape share: columns, key, converters and table schema. Computed once and
+cached."""
 
 from __future__ import annotations
 

@@ -264,7 +264,7 @@ def _fields(record: DtsRecord) -> Fields:
 
 
 class _Images(Struct):
-    """A row's checked images, and the facts that the reader found out about them."""
+    """A row's checked images, and the facts that the reader determined about them."""
 
     before: Image | None
     after: Image | None

@@ -171,7 +171,7 @@ def _table(name: Name, where: ObjectName, default: str | None) -> TableName | No
 
 
 def _agrees(name: Name, table: TableName) -> bool:
-    """Return whether the name is the table's full name, or the end of it."""
+    """Return whether the name is the table's full name or its last levels."""
     return name == _path(table)[-len(name) :]
 
 

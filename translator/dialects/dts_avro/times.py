@@ -24,7 +24,7 @@ _COMPONENTS = ("year", "month", "day", "hour", "minute", "second", "millis")
 def timestamp_text(value: Parts, digits: int, *, zero_is_no_date: bool) -> str:
     """Return seconds and micros since 1970 as UTC text.
 
-    `zero_is_no_date`: MySQL's TIMESTAMP starts one second after the epoch, and 0 represents `0000-00-00 00:00:00`.
+    `zero_is_no_date`: MySQL's TIMESTAMP starts one second after the epoch, so 0 represents `0000-00-00 00:00:00`.
     """
     seconds = value["timestamp"]
     raw = f"{seconds} s {value['millis']} {_UNITS[digits]}"

@@ -148,8 +148,8 @@ MONGODB = "MongoDB"
 MONGODB_ID = "_id"
 """The column that contains a document's id."""
 MONGODB_COLUMNS = Fields(b"", (("_value", 0), (MONGODB_ID, 1)))
-"""A document has no columns; its images contain these two (§3). The type numbers are defined here and not by the
-vendor.
+"""A document has no columns; its images contain these two (§3). This module defines the type numbers, because the
+vendor does not.
 """
 
 MYSQL_FAMILY = frozenset({"MySQL", "DRDS"})

@@ -66,7 +66,7 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     """The policy for a numeric timestamp: leave it out with a note, reject it, or read it as microseconds since 1970.
     """
     read_as_refresh: bool = False
-    """True if the operation READ means REFRESH. No known producer writes READ (§4)."""
+    """True if the operation READ is treated as REFRESH. No known producer writes READ (§4)."""
     carry: tuple[Literal["streamPosition", "externalSchemaId"], ...] = ()
     """Headers to include in `ext`."""
     message_key: Literal["unknown", "primary_key", "table"] = "unknown"

@@ -1,8 +1,8 @@
-"""The Kafka key, which contains a table's key columns and is the last place to look for a DELETE's row (§8).
+"""Read the Kafka key, which contains a table's key columns and is the last resort for a DELETE's row (§8).
 
 A key is empty, the table name, or the key columns, as text or as an Avro record. Text with several columns has an
 undocumented delimiter, so it is never split. Text with one column could also be `SCHEMA+TABLE`, so it is read only if
-the operator declares what the task writes.
+the operator declares the key's content.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Documents from metadata messages, compiled for reading rows, and announced to consumers when a structure changes."""
+"""Compile documents from metadata messages for reading rows, and announce changed structures to consumers."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def announcement(metadata: Metadata, variant: str) -> tuple[OtherChange, ...]:
     changed.
 
     An event depends on no other message, so only the message's own version decides. A version that is published again,
-    as at each start of a task, is announced again. The lineage's time has no zone (§2), so it is used only if its text
+    as whenever a task starts, is announced again. The lineage's time has no zone (§2), so it is used only if its text
     contains one.
     """
     document = metadata.document

@@ -64,7 +64,7 @@ class RowSchema:
         because they can be large.
         """
         self.basis = "certain" if self.splitter is None else "declared" if reading.splitter else "inferred"
-        """The reason why the structure of the sections is known: certain, declared by the operator, or inferred."""
+        """The basis for the structure of the sections: certain, declared by the operator, or inferred."""
 
     def read(self, data: bytes, path: str) -> JsonObject:
         """Return the record in the form of a JSON message's body. Only its cells are different.
@@ -130,8 +130,8 @@ _TIME_DIGITS = {"timestamp-millis": 3, "timestamp-micros": 6, "timestamp-nanos":
 
 
 def _time_text(read: Converter, value: object) -> object:
-    """Return a header whose schema defines the unit of its time: as text, or as a number if the time is outside the
-    range of the calendar.
+    """Return a time header whose schema defines its unit: as text, or as a number if the time is outside the calendar's
+    range.
     """
     try:
         return read(value)

@@ -79,7 +79,7 @@ class Splitter:
         self._flat_data = DATA in self._prefixes
 
     def section_of(self, name: str) -> str | None:
-        """Return the section that `split` moves a field with that name to, or None if it stays outside."""
+        """Return the section to which `split` moves a field with that name, or None if the field stays outside."""
         for section, own in self._objects.items():
             if name == own:
                 return section

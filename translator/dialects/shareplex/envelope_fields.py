@@ -64,7 +64,7 @@ class Meta(Struct):
 
 
 class _Reading(Meta):
-    """The state while a `meta` object is being read."""
+    """The state of reading a `meta` object."""
 
     trans: str | None = None
     seq: int | None = None

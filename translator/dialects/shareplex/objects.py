@@ -1,4 +1,4 @@
-"""Parse the bytes of a Kafka value to the JSON objects in it, each with distinct field names."""
+"""Parse a Kafka value into its JSON objects, each with distinct field names."""
 
 from __future__ import annotations
 

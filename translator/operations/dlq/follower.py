@@ -1,4 +1,4 @@
-"""Follow the dead-letter topic: every pass after the first one reads only what is new."""
+"""Follow the dead-letter topic. Every pass after the first one reads only new records."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from translator.state.table_holds import HeldTable, HoldMark
 from translator.translation.metadata_catalog import MetadataCatalog
 
 _MOST_SECONDS = 3600.0
-"""Maximum time between two passes; after a longer time, everything is read again. It is far less than the time for
-which compaction keeps the records that end a mark or a hold (`delete.retention.ms`, a day by default)."""
+"""Maximum time between two passes; after a longer time, everything is read again. It is far shorter than the time for
+which compaction keeps tombstones for marks and holds (`delete.retention.ms`, a day by default)."""
 
 
 class LetterFollower:
@@ -47,7 +47,7 @@ class LetterFollower:
         self._forget(())
 
     def look(self) -> Dead:
-        """Return the same as `reader.look` without a filter."""
+        """Return all dead letters, as `reader.look` does without a filter."""
         with self._lock:
             try:
                 return self._look()

@@ -16,7 +16,7 @@ from translator.message import Message
 from translator.operations.dlq.reader import StoredLetter
 
 _NEAR = 1_000
-"""Maximum number of offsets to read through between two dead letters. Seeking takes as long as reading this many
+"""Maximum number of offsets to read through between two dead letters. Seeking takes about as long as reading this many
 offsets."""
 
 

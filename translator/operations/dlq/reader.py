@@ -75,8 +75,8 @@ class StoredLetter(Struct, frozen=True):
 
     @property
     def identity(self) -> Identity:
-        """The message, and the output from which it is missing. The same for duplicate dead letters, which are written
-        after a crash or when a message is read twice.
+        """The message, and the output from which it is missing. It is the same for duplicate dead letters, which result
+        from a crash or from reading a message twice.
         """
         message = self.letter.message
         return message.topic, message.topic_id, message.partition, message.offset, self.letter.output
@@ -97,7 +97,7 @@ class Dead(Struct):
     expired: list[str] = field(default_factory=list)
     """Keys of marks whose dead letters no longer exist in the topic."""
     held: dict[HeldTable, HoldMark] = field(default_factory=dict)
-    """Tables that the service holds. Some of the dead letters can belong to these tables."""
+    """Tables that the service holds. Some of the dead letters may belong to these tables."""
     cut: bool = False
     """True if the filter selects more dead letters than `limit`."""
     read: dict[tuple[str, int], int] = field(default_factory=dict)
@@ -183,7 +183,7 @@ def look(
 
 
 def _cut(dead: Dead, limit: int) -> None:
-    """Discard all dead letters except the first selected ones and the additional ones."""
+    """Drop all dead letters except the first selected ones and the additional ones."""
     places = [place for place, found in enumerate(dead.letters) if found.wanted]
     dead.cut = len(places) > limit
     if dead.cut:

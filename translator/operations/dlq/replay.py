@@ -1,8 +1,8 @@
 """Replay: translate dead letters' messages again, with their original coordinates.
 
-The service's own pipeline writes to the service's own topics, so an event is the same whether its message was
-translated immediately or later. This module contains the differences from the service: a message that still cannot be
-translated is not written to the dead-letter topic a second time, and delivered dead letters are marked.
+The replay uses the service's own pipeline and topics, so an event is the same whether its message was translated
+immediately or later. This module contains the differences from the service: a message that still cannot be translated
+is not written to the dead-letter topic a second time, and delivered dead letters are marked.
 """
 
 from __future__ import annotations
@@ -243,7 +243,7 @@ class _Replay:
         self._done.clear()
 
     async def _replay_letter(self, twins: Sequence[StoredLetter]) -> None:
-        """Replay one of a message's dead letters, or report why none of them can be replayed."""
+        """Replay one of a message's dead letters, or report why none can be replayed."""
         possible = []
         for found in twins:
             reason = self._impossible(found)
@@ -328,7 +328,7 @@ class _Replay:
             self._done += [found, *twins]
 
     def _reason(self, found: StoredLetter, code: str) -> str | None:
-        """Return why a message is now a dead letter, or None if the service rejects it and not the translation
+        """Return why a message is now a dead letter, or None if the service holds it although it could be translated
         (HELD)."""
         result = self._components.translators[found.letter.source].translate(found.letter.message)
         if isinstance(result, Needs):

@@ -1,4 +1,4 @@
-"""The order in a replay: in a held table, no message is written before the table's earlier messages.
+"""Keep the order in a replay: no message for a held table is written before the table's earlier messages.
 
 The service's rules apply for the duration of a run. A dead letter that still cannot be translated under `hold_table`,
 or that was skipped, blocks later dead letters for its table. The replay's configuration determines which codes block.

@@ -76,8 +76,8 @@ class AtLeastOnceDelivery:
 
     Args:
         seconds: maximum time without a report for a partition's oldest unfinished batch. The producer itself must never
-            drop records (NEVER): it would continue with later records, which would then precede the records that the
-            next process writes again.
+            drop records (NEVER): it would send later records, which would then precede those that the next process
+            writes again.
     """
 
     def __init__(
@@ -112,8 +112,8 @@ class AtLeastOnceDelivery:
 
     @property
     def may_still_write(self) -> bool:
-        """Return whether reports are outstanding. The corresponding records may have been sent and can be stored at any
-        time.
+        """Return whether reports are outstanding. The corresponding records may have been sent, so a broker may still
+        store them at any time.
         """
         return self.records > 0
 
@@ -187,11 +187,11 @@ class AtLeastOnceDelivery:
             )
 
     async def wait_for_capacity(self) -> None:
-        """Return when another batch can be added."""
+        """Return once another batch can be added."""
         await until_capacity(self, self._bounds.batches, self._bounds.events)
 
     def fail_stop(self) -> None:
-        """Produce and acknowledge nothing from now on."""
+        """Stop producing and acknowledging records for good."""
         self.writer.stop()
 
 

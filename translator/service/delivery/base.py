@@ -1,4 +1,4 @@
-"""The interface of a delivery, and the part that all deliveries share: the batches in flight, which are acknowledged in
+"""The interface of a delivery, and the code that all deliveries share: the batches in flight, which are acknowledged in
 order.
 
 `tests/translator/service/delivery/test_contract.py` runs the same tests for every implementation.
@@ -43,16 +43,16 @@ class Batch(Protocol):
         ...
 
     async def end_message(self, offset: int, count: int = 1) -> None:
-        """Note that all records for the next `count` messages, up to this raw offset, have been sent."""
+        """Record that all records for the next `count` messages, up to this raw offset, have been sent."""
         ...
 
     def close(self) -> None:
-        """Note that the whole batch was sent. The batch is acknowledged once all of it has been delivered."""
+        """Record that the whole batch was sent. It is acknowledged once all of it has been delivered."""
         ...
 
     def abandon(self) -> None:
-        """Note that nothing more from the batch will be sent, and that it will never be acknowledged. It is the last
-        batch from its partition.
+        """Record that nothing more from the batch will be sent, and that it will never be acknowledged. It is the
+        partition's last batch.
 
         The partition's next owner reads the batch again and sends its records again, unless the delivery prevents that.
         """
@@ -83,9 +83,9 @@ class Delivery(Protocol):
 
     @property
     def may_still_write(self) -> bool:
-        """Return whether a broker can still store visible records that have not been reported.
+        """Return whether a broker may still store visible records that have not been reported.
 
-        If so, the partitions of these records must not be handed over yet. Otherwise, the next owner's records could be
+        If so, the partitions of these records must not be handed over yet. Otherwise, the next owner's records might be
         stored before the records in flight.
         """
         ...
@@ -137,7 +137,7 @@ class Delivery(Protocol):
 
 
 class InFlight:
-    """The part of a batch that all deliveries share."""
+    """The state of a batch that all deliveries share."""
 
     __slots__ = ("account", "acknowledge", "closed")
 
@@ -196,7 +196,7 @@ class BatchQueues(Generic[B]):
 
 
 async def until_capacity(delivery: Delivery, batches: int, records: int) -> None:
-    """Return when fewer batches and records than these limits are in flight. Below the limits, only the service's
+    """Return once fewer batches and records than these limits are in flight. Below the limits, only the service's
     background task calls `reap`, because a call for each batch would cost as much as several messages.
 
     Raises:

@@ -58,8 +58,8 @@ _OVERSTAYED = (
 def open_seconds(end_seconds: float, least_seconds: float) -> float:
     """Return for how long a transaction accepts records, given how long it took to end the last transaction.
 
-    Nothing is written while a transaction ends. If it takes long to end a transaction, as with distant brokers, each
-    transaction accepts records for longer, so that there are fewer transactions.
+    Nothing is written while a transaction ends. If ending a transaction takes a long time, as with distant brokers,
+    each transaction accepts records for longer, so that there are fewer of them.
 
     Args:
         least_seconds: the value of `latency.transaction_ms`.
@@ -117,8 +117,8 @@ class ExactlyOnceDelivery:
         note: returns the metadata to commit with a topic's offset.
         on_commit: called with the number of seconds that ending a transaction took.
         seconds: timeout for a record (`timing.delivery`) and for a library call. A commit can take slightly longer.
-        transaction_seconds: time for which a transaction accepts records, unless so much is in flight that the reader
-            has to wait until the transaction ends.
+        transaction_seconds: time for which a transaction accepts records. It ends earlier if the reader has to wait
+            because too much is in flight.
     """
 
     def __init__(
@@ -184,8 +184,8 @@ class ExactlyOnceDelivery:
 
     @property
     def may_still_write(self) -> bool:
-        """Return this only for records written outside transactions. Records in an uncommitted transaction are never
-        read.
+        """Only records written outside transactions count, because readers never see records in an uncommitted
+        transaction.
         """
         return self._outside.may_still_write
 
@@ -285,7 +285,8 @@ class ExactlyOnceDelivery:
             self._acknowledge()
 
     async def place(self, offsets: Mapping[tuple[str, int], int], membership: bytes) -> bool:
-        """Commit the start offsets of partitions before the partitions are read. Returns False if they move again.
+        """Commit the start offsets of partitions before the partitions are read. Returns False if the partitions move
+        again.
 
         Raises:
             FatalError: the offsets were not committed.
@@ -337,7 +338,7 @@ class ExactlyOnceDelivery:
         await self._call(self._seconds, partial(self._producer.send_offsets, noted, membership))
 
     async def _commit(self) -> None:
-        """End the transaction and begin the next, which does not exist for the broker until it contains something."""
+        """End the transaction and begin the next one, which the broker does not see until it contains records."""
         await self._call(self._seconds + _MORE_SECONDS, self._producer.commit)
 
     async def _call(self, seconds: float, call: Callable[[float], None]) -> None:
@@ -359,7 +360,7 @@ class ExactlyOnceDelivery:
         self._queues.acknowledge_while(lambda batch: batch.closed)
 
     def fail_stop(self) -> None:
-        """Produce and acknowledge nothing from now on, and abort the open transaction."""
+        """Stop producing and acknowledging records for good, and abort the open transaction."""
         if self._writer.stopped:
             return
         self._writer.stopped = True

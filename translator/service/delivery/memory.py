@@ -202,5 +202,5 @@ class InMemoryDelivery:
         await until_capacity(self, self._bounds.batches, self._bounds.events)
 
     def fail_stop(self) -> None:
-        """Store and acknowledge nothing from now on."""
+        """Stop storing and acknowledging records for good."""
         self._stopped = True

@@ -85,7 +85,7 @@ class RecordWriter:
         await asyncio.sleep(PAUSE_SECONDS)
 
     def stop(self) -> None:
-        """Accept nothing more, and drop records that have not been sent."""
+        """Stop accepting records, and drop those that have not been sent."""
         self.stopped = True
         self._producer.purge()
 
