@@ -1,4 +1,4 @@
-"""Assemble the sink. This is the only module that knows all of its parts."""
+"""Assemble the sink. This is the only module that imports all of its components."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Limit the number of records in the next batch: fewer records after an expensive batch, and more after a cheap batch.
+"""Limit the number of records in the next batch: fewer after an expensive batch, and more after a cheap one.
 
-Each change to the limit restarts the query. Therefore, the limit changes by factors, and the two thresholds are far
-apart: half of an excessive cost is never low, and twice a low cost is never excessive. If costs are constant, the
-limit eventually stops changing.
+Each change to the limit restarts the query. The limit therefore changes by a factor, and the two thresholds are far
+apart: half of an excessive cost is never low, and twice a low cost is never excessive. If costs are constant, the limit
+eventually stops changing.
 """
 
 from __future__ import annotations
@@ -48,9 +48,7 @@ class _Bound:
     last: float | None = None
 
     def exceeded(self, cost: float) -> bool:
-        """Return whether the limit must shrink. The limit does not have to shrink if its last reduction hardly changed
-        the cost.
-        """
+        """Return whether the limit must shrink. It need not shrink if its last reduction hardly changed the cost."""
         if self.last is not None and cost < _HELPED * self.last:
             self.last = None
         if cost <= self.most or (self.last is not None and cost <= self.last / _HELPED):
@@ -78,8 +76,8 @@ class Pace:
         """Return how the limit changes after a batch, or None if it does not change.
 
         Args:
-            taken: the number of records in the batch. The batch's duration only counts if this number reached the
-                limit. Memory always counts, so that the limit shrinks before a larger batch arrives.
+            taken: the number of records in the batch. The batch's duration counts only if this number reached the
+                limit. Its memory always counts, so that the limit shrinks before a larger batch arrives.
             megabytes: 0 if unknown.
         """
         if taken > _STALE * self.limit:  # planned before the limit changed

@@ -1,4 +1,4 @@
-"""The sink's errors. The error class, or a quarantined event's reason, decides what continues.
+"""The sink's errors. The error class, or the reason for quarantining an event, determines which work continues.
 
 FatalError       continuing would lose or invent data: the batch is not acknowledged, exit code 1
   ConfigError    the operator must change the configuration or the call: exit code 2
@@ -23,7 +23,7 @@ class Overtaken(FatalError):
     """Another process wrote something at the same time that only this sink may write. Nothing is lost.
 
     Args:
-        what: what was written, such as "the table shop.orders".
+        what: a description of what was written, such as "the table shop.orders".
     """
 
     def __init__(self, what: str) -> None:

@@ -44,7 +44,7 @@ _NOISY_LOGGER = "org.apache.spark.sql.execution.streaming.runtime.MicroBatchExec
 
 
 class _TurnedAway(Exception):
-    """Raised instead of running a batch, because the query is about to end."""
+    """Raised instead of applying a batch if the query is about to end."""
 
 
 class _Order(enum.IntEnum):
@@ -245,7 +245,7 @@ class Job:
             self._orders.give(_Order.RESTART)
 
     def _mute_spark_log(self, muted: bool) -> None:
-        """Mute Spark's log for a rejected batch until that batch has begun again."""
+        """Mute Spark's log for a rejected batch until that batch begins again."""
         if muted != self._muted:
             spark_session.log_level(self._spark, _NOISY_LOGGER, "OFF" if muted else "ERROR")
             self._muted = muted

@@ -18,8 +18,8 @@ PATIENCE_SECONDS = 2.0
 class Lag:
     """Compares the planned end of a batch with the previous batch and with the topic's end.
 
-    The plan is used instead of the last record that was read, because transaction markers after that record also have
-    offsets, and because partitions without records do not appear in any batch.
+    The plan is more accurate than the last record that was read: transaction markers after that record also have
+    offsets, and partitions without records do not appear in any batch.
 
     Args:
         entry: returns what Spark recorded before it began a batch.

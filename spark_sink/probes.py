@@ -32,9 +32,9 @@ IDLE_SECONDS = 10.0
 class Health:
     """Tracks whether the process is alive, and whether it is ready.
 
-    A batch can take any amount of time, and so can a command or maintenance between batches. During this time, the
-    process counts as alive. At any other time, if the query has not been checked for long, Spark's JVM no longer
-    responds, and the process counts as dead.
+    A batch may take any amount of time, and so may a command or maintenance between batches. During this time, the
+    process counts as alive. At any other time, a query that has not been checked for long means that Spark's JVM no
+    longer responds, and the process counts as dead.
 
     Args:
         clock: returns seconds.

@@ -52,7 +52,7 @@ class Deferred(Struct, frozen=True, tag=True):
 
 class Conflict(Struct, frozen=True, tag=True):
     """The table contradicts the configuration. The check at startup covers the sink's own tables, so this must be
-    another program's table, whose name came from an event.
+    another program's table, under a name that came from an event.
     """
 
     message: str
@@ -178,7 +178,7 @@ class TableReport(Struct, frozen=True):
             are parked.
         source: the source table, which distinguishes the tables on a route; "" if there is none.
         choice: the engine that writes the table; None if the table does not exist yet.
-        version: the table version afterwards. If there were orders, the driver sets the version.
+        version: the table version afterwards. If the table has orders, the driver sets it.
         extent: the range that the whole route covers, set only in the route's first report.
         wide: statements without a table, which the driver handles when the batch ends.
     """

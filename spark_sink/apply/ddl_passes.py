@@ -1,5 +1,5 @@
-"""Run a batch's task repeatedly. Between two runs, the driver does the work that the earlier run requested. At the end,
-the reports from all runs are combined.
+"""Run a batch's task repeatedly. Between two runs, the driver does the work that the earlier run requested. Afterwards,
+it combines the reports from all runs.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class DriverWork:
         orders: the orders per table.
         carried: routes whose raw records must be sent along with their events.
         again: routes whose tasks must run again after the driver's work.
-        refused: tables whose requests are not carried out, with the reason.
+        refused: tables with a refused request, and the reason.
     """
 
     steps: list[tuple[str, Step]] = field(default_factory=list)
@@ -68,8 +68,8 @@ class DriverWork:
         return replace(work, refused=conflicts)
 
     def without(self, repeated: Collection[str]) -> DriverWork:
-        """Return the work without the tables that repeat a request. Those tables are refused, because they would repeat
-        the request forever.
+        """Return the work without tables that repeat a request. The driver refuses these, because they would repeat the
+        request forever.
         """
         return replace(
             self,

@@ -114,7 +114,7 @@ class Applier(Generic[Records]):
         app: pipeline and checkpoint, for the commit markers.
         runner: runs the tasks.
         writer: writes the tables whose engine is `spark`.
-        lag: computes the lag behind the topic that the batches come from; None if the batches come from elsewhere.
+        lag: computes the lag behind the topic. None if the batches do not come from a topic.
     """
 
     def __init__(
@@ -381,7 +381,7 @@ def _log_batch(batch: int, reports: Sequence[TableReport], lag: int | None, **se
 
 
 def _latency(latency: Latency) -> dict[str, int]:
-    """Return the latency for events from the last day. Older events say nothing about the sink's latency."""
+    """Return the latency for events from the last day. Older events do not reveal the sink's latency."""
     told = {}
     if latency.live_count:
         mean, greatest = latency.live / latency.live_count, latency.greatest

@@ -103,14 +103,14 @@ def other_layouts(names: Iterable[str], tables: LaidOut) -> dict[str, list[str]]
 
 
 def check_state(name: str, table: OpenTable | None, seen: LastSeen | None) -> None:
-    """Make sure that a table descends from the version in the manifest.
+    """Raise an error unless a table descends from the version in the manifest.
 
     Args:
         table: None if the table does not exist.
         seen: None if no batch has written the table yet.
 
     Raises:
-        Refused: the table was rolled back or removed, so no table contains the later events.
+        Refused: the table was rolled back or removed, so the later events are in no table.
     """
     if seen is None:
         return

@@ -285,7 +285,7 @@ def end_versions(event: Event, table: HistoryTable, shape: TableShape, marker: M
     steps, the repeated batch ends the remaining versions.
 
     Raises:
-        Refused: other scopes feed the table, and the configuration does not say whether the truncate affects their
+        Refused: other scopes feed the table, and the configuration does not specify whether the truncate affects their
             rows.
     """
     commits = 0

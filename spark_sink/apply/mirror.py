@@ -85,7 +85,7 @@ OUTLIVED = "according to the source's commit times, another scope has deleted th
 
 
 class UnwritableRows(Exception):
-    """Rows that cannot be written, by key. Each of these rows has a value that does not fit its column."""
+    """Rows that cannot be written because a value does not fit its column, by key."""
 
     def __init__(self, keys: set[Key]) -> None:
         self.keys = keys

@@ -1,7 +1,7 @@
 """Statements that change existing rows. Each statement is converted to a truncate, a refusal, or a patch for every
 existing row.
 
-A patch is an update at the statement's position. Therefore, positions decide which rows are older than the statement,
+A patch is an update at the statement's position. Positions therefore decide which rows are older than the statement,
 and a replay changes nothing. A history gets a version for each current row, and no table format needs special
 treatment.
 """
@@ -82,7 +82,7 @@ def answered(
 
 
 def without_statements(events: Sequence[Event]) -> Sequence[Event]:
-    """Return only the row events. A changelog is not a copy of rows, so it does not show changes without row events."""
+    """Return only the row events. A changelog is not a copy of rows, so changes without row events do not affect it."""
     return [event for event in events if event.op != STATEMENT]
 
 

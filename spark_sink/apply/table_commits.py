@@ -1,4 +1,4 @@
-"""Commit one table's events in a batch. Segments are committed in order, and each segment at most once."""
+"""Commit one table's events in a batch: its segments in order, each at most once."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class Commits:
         )
 
     def _move(self, segments: Sequence[Sequence[Event]], broken: Sequence[Sequence[Rejected]]) -> NeedsSpark | Parked:
-        """Order the move of the table's deleted rows, which comes before its events. If the driver's attempt failed,
+        """Request the move of the table's deleted rows, which comes before its events. If the driver's attempt failed,
         park the table with all events. None of them has been written to quarantine.
         """
         if self.refused_by_spark is None:
@@ -214,8 +214,8 @@ class Commits:
         commit.
 
         The day comes from the event times, so a backlog keeps the tombstones it still needs. A single record with a
-        time far in the future must not decide this. Therefore the table drops tombstones up to the day that an earlier
-        batch marked, and a future day is never marked.
+        time far in the future must not determine that day. The table therefore drops tombstones only up to the day that
+        an earlier batch marked, and no batch marks a future day.
         """
         now = min(newest(segment), self.now)
         day, done = (now - self.rules.tombstone_days * DAY) // DAY, table.applied(FORGOTTEN)

@@ -170,7 +170,7 @@ class Task:
             return Applied(rejects.refuse(0, damaged, incoming.events, incoming.rejected), place.name, counters)
 
     def _apply(self, place: Destination, records: pa.Table, counters: TableCounters) -> Applied:
-        """Bring the table up to date, or report why that is impossible."""
+        """Bring the table up to date, or report why this is impossible."""
         table_id, incoming, name = place.table, place.incoming, place.name
         if table_id is not None and place.owner is not None and not is_same(place.owner, table_id):
             name = str(table_id)  # the other source table may also be parked under this name

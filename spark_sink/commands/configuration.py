@@ -1,4 +1,4 @@
-"""Find a command's configuration file, and make its object store accessible to this process."""
+"""Find a command's configuration file, and give this process access to its object store."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def opened(loaded: settings.Settings) -> FormatTables:
 
 
 def configured(path: Path) -> settings.Settings:
-    """Load the settings from a file, and make their object store accessible to this process.
+    """Load the settings from a file, and give this process access to their object store.
 
     Raises:
         ConfigError: see cdc_core.config.

@@ -199,10 +199,10 @@ def _record(
     *,
     is_conclusive: bool,
 ) -> None:
-    """Record the result. A user who can only read the warehouse gets a warning.
+    """Record the result. If the user can only read the warehouse, print a warning instead.
 
     Args:
-        through: the time through which the table is verified if no row differs.
+        through: the time up to which the table is verified if no row differs.
     """
     from deltalake.exceptions import DeltaError
 

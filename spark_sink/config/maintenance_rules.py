@@ -14,8 +14,8 @@ class MaintenanceRules:
         every_seconds: pause between the end of one run and the start of the next run.
         budget_seconds: time after which a run starts no further step.
         small_files: number of small files in a table that triggers a merge.
-        keep_days: how far back cuts, sweeps and readers of old versions can go.
-        commands_days: how long finished commands are kept.
+        keep_days: the time for which cuts, sweeps and readers can use old versions.
+        commands_days: the time for which finished commands are kept.
     """
 
     enabled: bool = True

@@ -21,7 +21,7 @@ class TableRules:
     Args:
         all_scopes: whether a truncate deletes the rows from every scope. Otherwise, a truncate parks a table that
             several scopes feed.
-        tombstone_days: how long deleted rows are remembered.
+        tombstone_days: the time for which deleted rows are remembered.
         policies: the policy for each kind of schema change.
         park_rejected: the maximum number of invalid events per batch, above which the table is parked; None for no
             limit.

@@ -59,7 +59,7 @@ class BatchTable(ControlTable):
         """Write a batch's row, without the tables and partitions that did not change.
 
         Args:
-            reports: if a table has several reports, the last report counts.
+            reports: one or more for each table; the last one counts.
             parked: the version of `_cdc.parked` after the batch; 0 if nothing was ever parked.
         """
         versions = {report.table: report.version for report in reports if report.version is not None}
@@ -245,8 +245,8 @@ class ControlTables:
             control_table.create()
 
     def held(self) -> dict[str, Cause]:
-        """Return the parked tables. Only this process parks tables, so it rereads the stored list only if its copy may
-        be outdated.
+        """Return the parked tables. Only this process parks tables, so it reads the stored list again only if its own
+        copy may be outdated.
         """
         if self._held is None:
             self._held = self.parked.held()

@@ -1,8 +1,8 @@
-"""Consistent cuts through all tables and the topic: each table's version, and the offset of the next event in each
-partition.
+"""Compute consistent cuts through all tables and the topic: each table's version, and the offset of the next event in
+each partition.
 
 A cut is computed from the rows in `_cdc.batches`, and describes the state after a batch. A resume or a sweep is
-included only from the next batch on, because until then, another batch may have started and written more than the rows
+included only from the next batch on, because another batch may have started before then and written more than the rows
 show.
 """
 

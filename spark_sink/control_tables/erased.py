@@ -54,7 +54,7 @@ class ErasedTable(ControlTable):
         """Return the erased keys of each table. Every pipeline that reads the topic respects them.
 
         Args:
-            topic_now: returns the topic. It reads a table, so it is only called when the keys are read.
+            topic_now: returns the topic. It reads a table, so call it only when the keys are needed.
         """
         if self._keys is None:
             topic = topic_now()

@@ -1,4 +1,4 @@
-"""Record maintenance steps by table and time, so that a restarted sink does not repeat them."""
+"""Record when each maintenance step ran on each table, so that a restarted sink does not repeat it."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class RequestTable(ControlTable):
         super().__init__(warehouse, NAME, pipeline, ARROW)
 
     def check(self) -> None:
-        """Make sure that a sink will execute commands.
+        """Raise an error unless a sink will execute commands.
 
         Raises:
             FatalError: no sink has ever run on this warehouse.

@@ -83,7 +83,7 @@ class VerifiedTable(ControlTable):
         return [Standing(one, verified.get(of), conclusive.get(of)) for of, one in sorted(last.items())]
 
     def forget(self, table: str, against: str | None) -> int:
-        """Delete a table's results, against one source or all, and return how many were deleted."""
+        """Delete a table's results, against one source or all sources, and return how many were deleted."""
         if not self.exists():
             return 0
         return self.remove_equal(table=table, **({} if against is None else {"against": against}))

@@ -39,8 +39,8 @@ def _keyed(shape: TableShape, columns: tuple[str, ...]) -> TableShape | None:
 
 
 ErasedKeys = Mapping[RowKey, Mapping[int, int]]
-"""For each erased key of a table, the offset in every partition of the canonical topic at which the row's events start
-to count again.
+"""For each erased key of a table, the offsets in the canonical topic from which the row's events count again, by
+partition.
 """
 
 
@@ -73,7 +73,7 @@ def without_erased(
     """Return the events as if the erased rows had never had any.
 
     If another row takes an erased key, or an erased row takes another key, a mirror or a history keeps the other row's
-    part of the event. A changelog loses the whole event, because all of its parts contain the key.
+    part of the event. A changelog drops the whole event, because both halves contain the key.
     """
     for columns in dict.fromkeys(key.columns for key in erased):
         of = {key.digest: offsets for key, offsets in erased.items() if key.columns == columns}
@@ -84,8 +84,8 @@ def without_erased(
 
 
 def _early(records: pa.Table, ends: Iterable[Mapping[int, int]]) -> Mapping[int, tuple[int, int]]:
-    """Return the partition and offset of each record before any of these ends, by index. There are only some if
-    records are read again.
+    """Return the partition and offset of each record before any of these ends, by index. Such records occur only if the
+    topic is read again.
     """
     last: dict[int, int] = {}
     for end in ends:

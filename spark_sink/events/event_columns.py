@@ -1,4 +1,4 @@
-"""One table's valid events as columns, so that operations on all events do not need one object per event."""
+"""Keep one table's valid events as columns, so that operations on all events need no object per event."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class Truncated(NamedTuple):
 def truncated(events: Sequence[Event], names: Collection[str]) -> Truncated:
     """Truncate the times in these columns to the microsecond by removing digits.
 
-    If a column's name cannot be searched for as text in an image, the image does not change, and the value is
+    If a column's name cannot be searched for as text in an image, the image stays unchanged, and the value is
     quarantined.
     """
     count = 0

@@ -1,4 +1,4 @@
-"""The range of a batch: offsets in the topic, and positions in each scope."""
+"""The range that a batch covers: offsets in the topic, and positions in each scope."""
 
 from __future__ import annotations
 

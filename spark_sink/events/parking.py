@@ -1,8 +1,8 @@
 """Parked tables. A parked table does not change, and its events are stored in order until it is resumed.
 
-The events are stored in the table `_cdc.parked`, and a table is parked while it has rows there. Nothing
-else records that a table is parked, so no two records can disagree. One append parks a table together with its first
-events. When the table's last row is deleted, the table is no longer parked.
+The events are stored in the table `_cdc.parked`, and a table is parked while it has rows there. This is the only record
+that a table is parked, so no other record can contradict it. One append parks a table together with its first events.
+When the table's last row is deleted, the table is no longer parked.
 
 Parked rows are grouped in *turns*, one per batch. A turn's number is the version that `_cdc.parked` had when the batch
 began. The number rises with every turn, regardless of checkpoints and clocks. A turn never changes, so its number can
@@ -51,7 +51,7 @@ class Cause(NamedTuple):
 
 @dataclass(frozen=True)
 class Parking:
-    """The facts about parked tables that a batch needs. This object is sent to the workers.
+    """The information about parked tables that a batch needs. It is sent to the workers.
 
     Args:
         turn: the turn under which this batch parks events.

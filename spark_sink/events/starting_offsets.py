@@ -1,4 +1,5 @@
-"""Choose the offsets at which a new checkpoint begins: where its pipeline stopped, or as configured."""
+"""Choose the offsets at which a new checkpoint begins: those that its pipeline has reached, or else the configured
+ones."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def topic_id(connection: Mapping[str, Any], topic: str) -> str | None:
 
 
 def check_topic(topic: str, found: str | None, noted: str | None) -> None:
-    """Make sure that this is the same topic that the pipeline has read before.
+    """Raise an error unless this is the topic that the pipeline has read before.
 
     Args:
         noted: the recorded id; None if the pipeline has not recorded one yet.

@@ -55,7 +55,7 @@ def fold(
         is_repeat: see `IsRepeat`.
 
     Raises:
-        Refused: snapshot rows arrive without a new epoch, although the table has changed since the snapshot.
+        Refused: snapshot rows arrived without a new epoch, although the table has changed since the snapshot.
     """
     rows: dict[Key, Row] = {}
 

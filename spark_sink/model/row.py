@@ -1,8 +1,8 @@
 """A row's state: its events, merged by position (docs/sink-design.md). This module uses neither Spark nor tables.
 
-A row has a reset, which is the last event that set the whole row: an insert, a full update or a delete. It can also
-have patches after the reset. Each column is stored with the position that wrote the column, and the later position
-wins. Therefore, the order of arrival does not matter within a scope. Between scopes, the order of arrival decides: when
+A row has a reset, which is the last event that set the whole row: an insert, a full update or a delete. There may be
+patches after the reset. Each column is stored with the position that wrote the column, and the later position wins.
+Therefore, the order of arrival does not matter within a scope. Between scopes, the order of arrival decides: when
 another scope writes the row, a new turn begins, which takes precedence over everything before it.
 
 Under arrival order, a scope delivers a row's events in order. An event at or before the row's last position is
@@ -251,7 +251,7 @@ class Row:
     def set_aside(self, event: Event) -> SetAside | None:
         """Return the row that has the key before the event's row takes the key, or None if no row has it.
 
-        Only the latest event for the key shows which row is overwritten.
+        Only the latest event for the key determines which row is overwritten.
         """
         if not self.exists or event.pos < self.positions[event.scope]:
             return None

@@ -71,7 +71,7 @@ class Version:
         op: the event's operation; None if the event was quarantined.
         sets: the columns that the event contains; None if it set the whole row.
         values: the values in the event; after `Timeline.settle`, the values of all columns.
-        gap: whether the event itself leaves the row incomplete.
+        gap: whether the event by its own content leaves the row incomplete.
     """
 
     turn: int

@@ -329,7 +329,7 @@ class Actions:
             self._changed()
 
     def _check_sources(self, target: str) -> None:
-        """Make sure that the configuration still allows the parked events' tables."""
+        """Raise an error unless the configuration still allows the tables of the parked events."""
         for source in self._control.held()[target].sources:
             if self._rules.excludes(source):
                 raise FatalError(
@@ -419,7 +419,7 @@ class Actions:
 
 
 def parse_source(text: str) -> TableId:
-    """Parse a source table written as `source/db/schema/table`. A part that a source does not have is empty.
+    """Parse a source table written as `source/db/schema/table`. A level that a source does not have is empty.
 
     Raises:
         ConfigError: the text has another format.

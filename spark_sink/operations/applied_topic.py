@@ -35,7 +35,8 @@ class AppliedTopic:
     def changes(
         self, source: TableId, ends: Mapping[int, int], kept: Callable[[Change, int, int], Change | None]
     ) -> Iterator[Change]:
-        """Yield a source table's changes. `kept` returns what counts of a change, given its partition and offset."""
+        """Yield a source table's changes. `kept` returns the part of a change that counts, given its partition and
+        offset."""
         for partition, offset, value in read_range(self._options, self._name, self._begins, ends):
             try:
                 event = decode(value)

@@ -1,4 +1,4 @@
-"""Write the SQL of the job that computes checksums at a source (`checksums`)."""
+"""Generate the SQL for the job that computes checksums at a source (`checksums`)."""
 
 from __future__ import annotations
 

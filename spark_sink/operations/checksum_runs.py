@@ -22,11 +22,11 @@ TOTAL = "all"
 """The key range of the row with the sum of all ranges. The job inserts this row last."""
 
 WEIGHT_DIGITS = 8
-"""Hexadecimal digits of the key's hash that are the row's weight."""
+"""Number of hexadecimal digits from the key's hash that make up the row's weight."""
 
 LEAST_DIGITS = 2
-"""The minimum number of digits that identify a range. With few ranges, a tool that spreads rows by their key might not
-send one to each partition.
+"""The minimum number of digits that identify a range. With too few ranges, a tool that distributes rows by key might
+send none to some partitions.
 """
 
 
@@ -123,11 +123,11 @@ def newest_run(changes: Iterable[Change], table: str) -> ChecksumRun | None:
 
     Args:
         changes: the changes of the table with the checksums. A row's first position counts, because a replication tool
-            can repeat rows later.
+            may repeat rows later.
 
     Raises:
-        FatalError: the table with the checksums was not created by the job, and is still like that: in some scope, no
-            valid row is newer than one with other columns.
+        FatalError: the job did not create the table with the checksums, and in some scope, no valid row is newer than a
+            row with other columns.
     """
     runs: dict[str, dict[str, _Row]] = defaultdict(dict)
     places: dict[str, dict[str, str]] = defaultdict(dict)

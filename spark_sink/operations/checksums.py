@@ -2,7 +2,7 @@
 
 A job at the source computes the checksums while no transaction can write the table, and inserts them into a table that
 is replicated as well (`checksum_job`). In each scope, the checksums therefore come after all changes that they contain,
-and before all later changes. So the table as of the checksums has two kinds of rows:
+and before all later changes. The table as of the checksums therefore has two kinds of rows:
 
 - A row without a later change is the mirror's row.
 - A row with later changes is the result of its earlier changes in the topic.
@@ -37,7 +37,7 @@ from spark_sink.tables.protocols import MirrorTable
 
 
 class LaterChanges:
-    """Splits a table's changes at a run: earlier ones are applied, and of later ones only the keys are kept.
+    """Splits a table's changes at a run: it applies the earlier ones, and keeps only the keys of the later ones.
 
     Args:
         places: the run's position by scope.
@@ -50,7 +50,7 @@ class LaterChanges:
         self.keys: set[Key] = set()
         """The rows with later changes."""
         self.unordered: set[Key] = set()
-        """The rows with changes in a scope in which the run has no position."""
+        """The rows that changed in a scope in which the run has no position."""
         self.is_every_row = self.is_every_row_unordered = False
 
     def add(self, changes: Iterable[Change]) -> None:
@@ -83,7 +83,7 @@ class _RowsAtRun(NamedTuple):
     Args:
         keys: the key of each row that the table or the topic has ever had.
         doubtful: the rows that may have changed before or after the run.
-        replayed: the rows that are in `rows` as the topic has them.
+        replayed: the rows in `rows` whose values come from the topic.
     """
 
     rows: Digests
@@ -96,7 +96,7 @@ class RunComparison:
     """Compares a mirror with a run.
 
     Args:
-        later: has all changes of the table that the mirror contains.
+        later: contains all changes that the mirror contains.
         complete: whether the topic still has the table's first change.
         cuts_times: whether the sink truncates times to the microsecond.
     """
@@ -158,7 +158,7 @@ class RunComparison:
         return _RowsAtRun({**rows, **from_topic}, known_keys, {texts_of[key] for key in doubtful}, set(from_topic))
 
     def _is_unknown(self, row: KeptRow | None) -> bool:
-        """Return whether the topic fails to show the row's state at the run."""
+        """Return whether the topic does not show the row's state at the time of the run."""
         if row is None:
             return not self._complete
         return row.incomplete or self._expected.is_disputed(row)

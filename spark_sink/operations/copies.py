@@ -79,7 +79,7 @@ class Copies:
         return table.shape.table
 
     def _check_name(self, target: str, name: str, owner: TableId) -> None:
-        """Make sure that the copy replaces nothing but an earlier copy.
+        """Raise an error if the copy would replace anything but an earlier copy.
 
         Raises:
             FatalError: another table has the name, or contains its folder.
@@ -104,6 +104,6 @@ class Copies:
 
 
 def as_table(rules: TableRules, table: str, name: str) -> TableRules:
-    """Return the rules with a table's mode and key also for another name."""
+    """Return the rules, with the table's mode and key applied to another name as well."""
     form = rules.form(table)
     return replace(rules, modes={**rules.modes, name: form.mode}, keys={**rules.keys, name: form.key})

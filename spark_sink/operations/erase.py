@@ -1,8 +1,8 @@
 """Erase a row: from its table, from the deleted rows next to it, from earlier versions, and from stored events.
 
 First, the digest of the row's key is recorded with the offsets that the sink has reached in the canonical topic. From
-then on, no event before these offsets changes the row, so neither a repeated batch nor a rebuild brings it back. An
-interrupted command can be repeated.
+then on, the sink ignores the row's events before these offsets, so neither a repeated batch nor a rebuild brings the
+row back. An interrupted command can be repeated.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class RowErasure(Protocol):
         """Set properties, delete the rows with this key from the newest version, and return how many there were."""
 
     def purge(self, name: str) -> int:
-        """Delete everything that only earlier versions need, and return the number of deleted data files."""
+        """Delete all files that only earlier versions need, and return the number of deleted data files."""
 
 
 def parse_key(text: str, shape: TableShape) -> RowKey:

@@ -49,7 +49,7 @@ ALL_TABLES = "*"
 
 
 class Step(StrEnum):
-    """The steps that a table can need, in the order in which they run."""
+    """The steps that a table may need, in the order in which they run."""
 
     EXPIRE = "expire"
     """Delete rows that are no longer needed from the sink's own tables."""
@@ -76,7 +76,7 @@ class HandDone(NamedTuple):
 
 
 def by_hand(rules: MaintenanceRules) -> MaintenanceRules:
-    """Return the rules for an operator's request: even two small files are merged."""
+    """Return the rules for an operator's request, under which even two small files are merged."""
     return replace(rules, small_files=2)
 
 
@@ -163,13 +163,13 @@ class Maintenance:
         self._turn_at = time.monotonic() + self._rules.every_seconds
 
     def by_hand(self, names: Iterable[str]) -> HandDone:
-        """Do everything that reduces the number of files in these tables, within one run's budget."""
+        """Run every step that reduces the number of files in these tables, within one run's budget."""
         queue = dict.fromkeys(names)
         done = self._take(queue, by_hand(self._rules))
         return HandDone(done, list(queue))
 
     def planned(self, names: Iterable[str]) -> Iterator[tuple[str, DueStep]]:
-        """Return the steps that `by_hand` would do for these tables if it had no budget.
+        """Return the steps that `by_hand` would run for these tables without a budget.
 
         Raises:
             FatalError: a table's files cannot be listed.

@@ -1,7 +1,7 @@
 """Write one table from the canonical topic, slice by slice between batches, with the code that applies batches.
 
-The new table is marked with the rebuild that created it, and each slice has a marker, as a batch does. Therefore, an
-interrupted rebuild resumes where it stopped.
+The new table is marked with the rebuild that created it, and each slice has a marker, as a batch does. An interrupted
+rebuild therefore resumes where it stopped.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """The options of `spark-sink rebuild`. The command line converts them to offsets when it queues the command, so the
-command has the same result whenever and however often the sink executes it.
+result does not depend on when, or how often, the sink executes the command.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Give a table its configured layout while other tables continue.
 
 The table is parked during the rewrite, which runs in a thread of its own. The table's property records when a change
-begins and ends. Therefore, an interrupted command is safe to repeat, even with another configuration.
+begins and ends. An interrupted command is therefore safe to repeat, even with another configuration.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Relayout:
         self._pool = ThreadPoolExecutor(1, "relayout")
 
     def rewriting(self) -> frozenset[str]:
-        """Return the tables that no one else may write now."""
+        """Return the tables that nothing else may write at the moment."""
         return frozenset(self._running)
 
     def __call__(self, target: str, argument: str | None) -> RequestAnswer:

@@ -1,8 +1,9 @@
-"""Reload a table behind its readers' back: the load and all later changes replace the table's rows in one commit.
+"""Reload a table without showing the load to readers: the load and all later changes replace the table's rows in one
+commit.
 
 From `begin` on, the table is parked, so its events wait. `end` copies the table to a shadow, applies the events to the
 shadow, deletes the rows that they did not touch, and lets the shadow's rows replace the table's. The replacing commit
-has a marker. Until that commit, an interrupted `end` starts again, and nothing but the shadow has changed.
+has a marker. Until that commit, only the shadow has changed, and an interrupted `end` starts again.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ STEPS = ("begin", "end", "cancel")
 
 
 class ShadowTables(Protocol):
-    """The tables that are filled aside; see `Shadows`."""
+    """the copies that are filled before they replace the tables; see `Shadows`."""
 
     def copy(self, name: str) -> None: ...
 
@@ -162,7 +163,7 @@ class Reload:
     def _check_loaded(self, target: str) -> None:
         """Make sure that the table has not been rolled back, and that a load is waiting.
 
-        A load that began after the reload has no position below those that the table had reached by then.
+        A load that began after the reload only has positions above those that the table had reached by then.
 
         Raises:
             Refused: the table was rolled back or removed.

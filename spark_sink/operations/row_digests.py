@@ -1,8 +1,9 @@
-"""Digests of rows, which a database can compute in SQL with the same result (`source_database`).
+"""Compute digests of rows, for which a database can compute the same result in SQL (`source_database`).
 
-A row's digest is a part of the MD5 of its key and its values as text. The digest of several rows is the number of rows
-and the sum of their digests, which does not depend on their order, and changes if a row is doubled. Rows are grouped
-into ranges by the first digits of their key's MD5, because a database and a table sort strings differently.
+A row's digest is a part of the MD5 of its key and its values as text. The digest of several rows consists of their
+number and the sum of their digests, which does not depend on the order of the rows, and changes if a row is duplicated.
+Rows are grouped into ranges by the first digits of their key's MD5, because a database and a table sort strings
+differently.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ from spark_sink.tables.protocols import MirrorTable
 
 
 class RowSource:
-    """Rows that are read as a whole, each time they are compared.
+    """Rows that are read completely for each comparison.
 
     Args:
         read: returns the rows, with the columns named as at the source. Strings are converted to the columns' types.

@@ -260,7 +260,7 @@ def _columns_beside(tables: FormatTables, names: Collection[str]) -> dict[str, d
 
 
 def check_name(tables: FormatTables, pipeline: str, pattern: TablePattern, name: str) -> None:
-    """Make sure that a command can address a table.
+    """Raise an error unless a command can address a table.
 
     Raises:
         ConfigError: no table has this name, and no events are parked under this name.

@@ -50,7 +50,7 @@ def sweep(table: MirrorTable, before: str, as_of: Callable[[datetime], MirrorTab
         as_of: returns the table at that time, or None if it did not exist.
 
     Raises:
-        FatalError: the format of `before` is invalid, or `before` does not determine the rows.
+        FatalError: `before` has an invalid format, or does not determine the rows.
     """
     said = parse_before(before)
     return _delete(table, _by_position(table, said) if isinstance(said, str) else _by_time(table, said, as_of))

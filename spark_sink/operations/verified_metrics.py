@@ -1,4 +1,5 @@
-"""Show the results of verifications as metrics of the running sink, because `spark-sink verify` runs elsewhere."""
+"""Export the results of verifications as metrics of the running sink, because `spark-sink verify` is a separate
+process."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Compare a mirror with the changes in the canonical topic, which are applied again by the reader for consumers
-(`cdc_core.reader`). That code shares nothing with the code that writes the tables, except the conversion of values to
-column types.
+(`cdc_core.reader`). Apart from the conversion of values to column types, that code is independent of the code that
+writes the tables.
 
-If the topic no longer has a table's first changes, the rows that no later change wrote cannot be compared, and other
-rows only in the columns that later changes wrote.
+If the topic no longer has a table's first changes, rows without later changes cannot be compared, and other rows only
+in the columns that later changes wrote.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Verified(msgspec.Struct):
 
 
 def change_of(event: ChangeEvent) -> Change:
-    """Return an event's change, with the values that its images have in the sink.
+    """Return an event's change, with the values that the sink reads from its images.
 
     Raises:
         ValueError: an image is not a JSON object.
@@ -165,7 +165,7 @@ class ExpectedRows:
         return msgspec.structs.replace(change, key=self.key(change.key), key_old=self.key(change.key_old))
 
     def key(self, sent: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-        """Return a key as the table has it.
+        """Return a key in the form in which the table stores it.
 
         Raises:
             ValueError: the table cannot store the key, or has another key.
@@ -198,7 +198,7 @@ class ExpectedRows:
         return {key: row for key in keys if (row := self._store.load(self.source, key)) is not None}
 
     def without_erased(self, change: Change, partition: int, offset: int) -> Change | None:
-        """Return a change, or the part of it that does not concern an erased row, as in the table. None for no part.
+        """Return a change as the table has it, without the part that concerns an erased row. None for no part.
 
         Args:
             partition, offset: the position of the change's record in the canonical topic.

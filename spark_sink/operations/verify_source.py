@@ -1,8 +1,8 @@
 """Compare a mirror with its source, by digests of rows: first of key ranges, then of the keys in differing ranges.
 
-Changes are on their way while this happens. A row differs only if it differs twice, with the same digests on both
-sides and without a change in the table, and if between the two comparisons, the sink has applied the events that the
-first comparison may have missed.
+Changes may be in flight during the comparison. A row counts as different only if it differs twice, with the same
+digests on both sides and without a change in the table, and if between the two comparisons, the sink has applied the
+events that the first comparison may have missed.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class TableDigests(NamedTuple):
     keys: Mapping[KeyTexts, Key]
 
     def marks(self, keys: Iterable[KeyTexts]) -> dict[KeyTexts, RowMark]:
-        """Return the marks of those keys that the table has."""
+        """Return the marks of those keys that exist in the table."""
         wanted = {texts: self.keys[texts] for texts in keys if texts in self.keys}
         found = self.table.marks(set(wanted.values()))
         return {texts: found[key] for texts, key in wanted.items()}
@@ -189,8 +189,8 @@ class SourceComparison:
     def _differing(
         self, ours: TableDigests, ranges: Collection[str]
     ) -> dict[KeyTexts, tuple[Digest | None, Digest | None]]:
-        """Return the keys in these ranges that differ, with the digests in the table and at the source. A key that the
-        table has twice differs even if the source has it twice.
+        """Return the keys in these ranges that differ, with the digests in the table and at the source. A key that
+        occurs twice in the table differs even if it also occurs twice at the source.
         """
         if not ranges:
             return {}

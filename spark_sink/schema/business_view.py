@@ -66,7 +66,7 @@ def create_view(engine: ReaderEngine, view: str, shape: TableShape, path: str | 
         path: the path to the table's folder; None if no engine can read it.
 
     Raises:
-        ConfigError: such a view of the table is impossible, or the engine does not read folders.
+        ConfigError: the table cannot have such a view, or the engine does not read folders.
     """
     if not has_rows(shape):
         allowed = ", ".join(_PRESENT)
@@ -125,7 +125,7 @@ def _value(same: Sequence[TableColumn], dialect: _Dialect) -> str:
 
 
 def _number(types: Set[str]) -> str | None:
-    """Return the number type that represents all values of these types exactly. None if there is no such type."""
+    """Return the number type that represents all values of these types exactly, or None if no such type exists."""
     if types <= _DIGITS.keys():
         return max(types, key=lambda type: _DIGITS[type]).upper()
     if types <= _DOUBLES:

@@ -153,7 +153,7 @@ class SchemaReader:
                 said = reason
 
     def _complain(self, error: KafkaError) -> None:
-        """Store the reason why no broker can be reached. A rejection takes precedence over other reasons."""
+        """Record the reason why no broker can be reached. A rejection takes precedence over other reasons."""
         if error.code() != KafkaError._ALL_BROKERS_DOWN and not _REFUSED.search(self._complaint):
             self._complaint = _TAIL.sub("", error.str())
 

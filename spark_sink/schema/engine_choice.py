@@ -100,7 +100,7 @@ def choose(name: str, mode: Mode, has: frozenset[str], size: Callable[[], int], 
 
     Args:
         has: the table's features.
-        size: returns the number of bytes in the table's files. It is only called if the size decides.
+        size: returns the number of bytes in the table's files. It is called only if the choice depends on the size.
 
     Raises:
         Refused: no engine can write the table, or the configured engine cannot write it.

@@ -44,7 +44,7 @@ class Policy(StrEnum):
 
 class ShapeChange(StrEnum):
     """The kind of a schema change. To the sink, a rename looks like a drop and an add, and a new table under an old
-    name may look like any kind of change.
+    name may look like a change of any kind.
     """
 
     ADD = "add"  # a column that the table does not have
@@ -107,7 +107,7 @@ class TableShape(Struct, frozen=True, dict=True):
 
     @property
     def is_copy(self) -> bool:
-        """Return whether `rebuild --into` wrote the table, so that no later event is in it."""
+        """Return whether `rebuild --into` wrote the table, which then contains no later events."""
         return self.built.startswith(COPY)
 
     @cached_property
@@ -382,7 +382,8 @@ def _kind(present: str | None, wanted: str) -> ShapeChange:
 
 
 def _legal(name: str, reserved: Collection[str]) -> str:
-    """Return the name, changed so that both formats accept it, and neither the sink nor the format reserves it."""
+    """Return the name, changed if necessary so that both formats accept it and neither the sink nor a format reserves
+    it."""
     legal = _FORBIDDEN.sub(lambda match: f"~{ord(match[0]):x}~", name)
     if legal.lower().startswith(META_PREFIX) or legal.lower() in reserved:
         return f"~{ord(legal[0]):x}~{legal[1:]}"

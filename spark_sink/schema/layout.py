@@ -1,4 +1,4 @@
-"""Layouts of table files (`tables.layout`), and the rules that a table must meet to get a layout."""
+"""Layouts of table files (`tables.layout`), and the conditions under which a table can have one."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Partition(NamedTuple):
         )
 
     def field_names(self) -> frozenset[str]:
-        """Return the names that Iceberg can give to the partition, which no column may have."""
+        """Return the names that Iceberg may give to the partition, which no column may have."""
         if self.transform is Transform.IDENTITY:
             return frozenset()
         name = f"{self.column}_{self.transform}"
@@ -125,7 +125,7 @@ class SortKey(NamedTuple):
 
 @dataclass(frozen=True)
 class FileLayout:
-    """A table's layout. Whatever is not set is as in a table without a layout.
+    """A table's layout. A setting without a value is the same as in a table without a layout.
 
     Args:
         cluster: the columns of Delta's liquid clustering.
@@ -175,7 +175,7 @@ class FileLayout:
         )
 
     def settings(self) -> dict[str, Any]:
-        """Return what is set, as in the configuration."""
+        """Return the settings that have values, in the format of the configuration."""
         found = {field.name: getattr(self, field.name) for field in fields(self)}
         return {
             name: [str(one) for one in value] if isinstance(value, tuple) else value
@@ -184,7 +184,7 @@ class FileLayout:
         }
 
     def while_changing_to(self, other: FileLayout) -> FileLayout:
-        """Return the layout to record before a change begins. A table can keep the features of both layouts."""
+        """Return the layout to record before a change begins. A table may keep the features of both layouts."""
         features = tuple(sorted({*self.features, *other.features}))
         return replace(self, features=features, cluster=self.cluster or other.cluster, changing=True)
 
@@ -228,10 +228,10 @@ def contradiction(layout: FileLayout) -> str | None:
 
 
 def check_layout(layout: FileLayout, shape: TableShape, format: Format) -> None:
-    """Make sure that a table can have this layout.
+    """Raise an error unless a table can have this layout.
 
     Raises:
-        Refused: it cannot; the message lists all reasons.
+        Refused: the table cannot have it. The message lists all reasons.
     """
     if found := list(_objections(layout, shape, format)):
         raise Refused(Reason.TABLE_REFUSED, f"tables.layout cannot be applied: {'; '.join(found)}")

@@ -1,8 +1,8 @@
 """Compare types by their names at the source, to find out whether one type can store every value of another type
 unchanged.
 
-The answer shows whether a statement that changed a column's type also changed values in existing rows. A type that this
-module does not know is assumed to have changed the values.
+The answer shows whether a statement that changed a column's type also changed values in existing rows. If a type is
+unknown, the values are assumed to have changed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Readers, and the features of tables that they read (`spark-sink check --readers`).
+"""Readers, and the table features that they support (`spark-sink check --readers`).
 
-The rules are data. A rule is either shown by a test that runs the reader (tests/spark_sink/tables/test_readers.py), or
-taken from the reader's documentation.
+The rules are data. Each rule is either verified by a test that runs the reader
+(tests/spark_sink/tables/test_readers.py), or taken from the reader's documentation.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class ReaderFeature(StrEnum):
 
 
 RUN = "run"
-"""The evidence of a rule that a test shows by running the reader."""
+"""The evidence for a rule that a test verifies by running the reader."""
 
 
 class Rule(NamedTuple):
@@ -136,8 +136,8 @@ class Reader(NamedTuple):
         return f"{self.name}@{self.version}" if self.version else self.name
 
     def obstacles(self, features: Collection[str]) -> Iterator[tuple[str, bool, str]]:
-        """Return the features that the reader cannot read or that are not known, in order. Each comes with a flag that
-        is true if the reader is known not to read it, and with the reason.
+        """Return the features that the reader does not support, or for which this is unknown, in order. Each has a flag
+        that is true if the reader is known not to support it, and the reason.
         """
         rules = {rule.feature.value: rule for rule in READERS[self.name]}
         for feature in sorted(features):

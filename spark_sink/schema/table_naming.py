@@ -33,11 +33,11 @@ CUT = "~~"
 class TablePattern:
     """A table name pattern such as `{source}_{db}_{schema}.{table}`.
 
-    A part that the source does not have is omitted, together with the text before it. A dot in the pattern separates
+    A level that the source does not have is omitted, together with the text before it. A dot in the pattern separates
     folders. Parts never add a folder. In each part, every character other than a letter, digit, `_` or `-` is replaced
     by `~` and its hexadecimal code, and an empty part by `~~`. The name of a folder that has another meaning is changed
     to begin with such a code. A folder name that is too long for a file system is cut, and ends in `~~` and a hash of
-    the whole name. Therefore, a name can never point outside the warehouse or imitate another name.
+    the whole name. A name can therefore never point outside the warehouse or imitate another name.
 
     Args:
         renamed: explicit names, keyed by a pattern for source tables. The first match counts.
@@ -84,8 +84,8 @@ class TablePattern:
         """Return a Spark expression over the columns source, db, schema and table. Its value is the same for all tables
         whose lakehouse names differ at most in case.
 
-        Parts are not escaped here, so tables with different names may also share a value. It only decides
-        which events are in the same task.
+        Parts are not escaped here, so tables with different names may also share a value. It determines only which
+        events are in the same task.
         """
         texts = (f"ifnull(concat('{literal}', {field}), '')" for literal, field in self.parts)
         plain = f"concat({', '.join(texts)})"
@@ -123,7 +123,7 @@ def _escaped(part: str) -> str:
 
 
 def _folder(name: str, reserved: Collection[str]) -> str:
-    """Return a folder name that file systems accept and that nothing else uses."""
+    """Return a folder name that file systems accept and that has no other meaning."""
     if name.lower() in reserved:
         return f"~{ord(name[0]):x}~{name[1:]}"
     encoded = name.encode()

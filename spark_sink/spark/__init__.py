@@ -1,1 +1,1 @@
-"""Spark: the session, the query's checkpoint, the workers, and what Spark's errors mean."""
+"""Spark: the session, the query's checkpoint, the workers, and the meaning of Spark's errors."""

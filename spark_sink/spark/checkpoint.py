@@ -56,10 +56,10 @@ def checkpoint_id(spark: SparkSession, checkpoint: str) -> str:
 
 
 def check_id(spark: SparkSession, checkpoint: str, id: str) -> None:
-    """Make sure that a checkpoint still has the id that marks its batches.
+    """Raise an error unless a checkpoint still has the id that marks its batches.
 
-    If two sinks begin with the same empty folder at the same time, either sink can replace the other's id. Whichever
-    sink writes the first offsets continues. This check runs before a commit.
+    If two sinks start with the same empty folder at the same time, either may replace the other's id. The sink that
+    writes the first offsets continues. This check runs before a commit.
 
     Raises:
         Overtaken: the checkpoint has another id.
@@ -94,7 +94,7 @@ def _stored_id(files: Any, path: Any) -> str:
 def has_progress(spark: SparkSession, checkpoint: str) -> bool:
     """Return whether a checkpoint folder has a batch. If so, Spark takes its offsets from the folder.
 
-    Temporary files of a write that did not complete are not batches.
+    Temporary files from an incomplete write do not count.
     """
     return progress(spark, checkpoint) != (None, None)
 
@@ -122,7 +122,7 @@ def progress(spark: SparkSession, checkpoint: str) -> CheckpointProgress:
 
 
 def check_progress(checkpoint: str, found: CheckpointProgress, ended: int | None) -> None:
-    """Make sure that a checkpoint and the manifest match.
+    """Raise an error unless a checkpoint and the manifest match.
 
     First Spark plans a batch, then the manifest records the batch, and finally Spark acknowledges the batch. Therefore,
     an older copy of either the checkpoint or the manifest is detected.

@@ -1,7 +1,7 @@
 """Report failed Spark jobs to the operator in one line.
 
-Spark's error messages have stack traces, and often contain row values. So the line contains Spark's own text only for
-errors of the infrastructure, such as a lost executor. For all other errors, it has the error class and the location.
+Spark's error messages have stack traces, and often contain row values. The line therefore contains Spark's own text
+only for infrastructure errors, such as a lost executor. For all other errors, it has the error class and the location.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def overtaken(error: Exception, checkpoint: str) -> Overtaken | None:
 
 
 def concerns_one_table(error: Exception) -> bool:
-    """Return whether Spark's error is about a table, its statement or its files. Any other error can come from the
+    """Return whether Spark's error is about a table, its statement or its files. Any other error may come from the
     cluster.
     """
     return isinstance(error, AnalysisException) or _OF_TABLES.search(str(error)) is not None
@@ -85,7 +85,7 @@ def concerns_one_table(error: Exception) -> bool:
 
 def concerns_statement(error: Exception) -> bool:
     """Return whether Spark's error for a statement that creates or changes one table is about that table. Such a
-    statement has few tasks or none, so only the loss of a machine or JVM concerns everything.
+    statement has few tasks or none, so only the loss of a machine or JVM affects other tables.
     """
     lost = _LOST_TASK.search(str(error))
     return not isinstance(error, Py4JNetworkError) and not (lost and _OF_MACHINES.search(lost["why"]))

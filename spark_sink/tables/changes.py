@@ -1,4 +1,4 @@
-"""Values that are passed to the table formats when events are applied: row changes and commit markers."""
+"""The values that table formats receive when events are applied: row changes and commit markers."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""The deleted rows that a mirror remembers, in files next to the tables, where readers of the table do not see them.
+"""Remember a mirror's deleted rows in files next to the tables, where readers do not see them.
 
 A row's position is remembered after its delete, so that a late event cannot bring the row back. The rows remembered at
 one commit are a generation: a file with the latest deleted rows, whose footer lists the older files that still count.
 The commit's marker names the generation. Files are written before the commit and never change. If the commit fails, no
 marker names the file, and the repeated batch writes another one.
 
-A row in the table takes precedence over a deleted row with the same key, so nothing is written here when the key is
-inserted again.
+A row in the table takes precedence over a deleted row with the same key, so no file changes when the key is inserted
+again.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ class _Generation(Struct, frozen=True):
         parts: the files of the generation, newest first.
         apart: whether the table keeps deleted rows apart.
         built: the rebuild that created the table; see `TableShape`.
-        previous: the number of the table's last generation from an earlier day; None in a file from before this was
-            recorded.
+        previous: the number of the table's last generation from an earlier day. None in a file from before the sink
+            recorded this.
     """
 
     parts: tuple[_Part, ...] = ()
@@ -126,7 +126,7 @@ class DeletedRows:
 
     @property
     def are_apart(self) -> bool:
-        """Return whether deleted rows are remembered here, and not in the table."""
+        """Return whether deleted rows are remembered in these files, and not in the table."""
         return self._number is not None and self._generation.apart
 
     def use_newest(self) -> None:
@@ -143,7 +143,7 @@ class DeletedRows:
         """Return these columns of the deleted rows, each key once. Rows at or below the floors are left out.
 
         Args:
-            reach: the keys to find; None for all. The result may contain other rows.
+            reach: the keys to find, or None for all. The result may contain other rows.
         """
         columns = tuple(dict.fromkeys((*self._shape.key, SCOPE, POS, *names)))
         bounds = {} if reach is None else bounds_of(reach, self._shape.types)
@@ -164,8 +164,8 @@ class DeletedRows:
         self._before = before
 
     def remember(self, rows: pa.Table, floors: Mapping[str, str]) -> tuple[Marker, ...]:
-        """Write the generation that follows when a commit deletes these rows. Return the markers for the commit. There
-        are none if the generation stays the same.
+        """Write the generation that follows when a commit deletes these rows. Return the markers for the commit. The
+        result is empty if the generation stays the same.
 
         Args:
             rows: the key columns and the sink's own columns, and possibly other columns.
@@ -198,9 +198,9 @@ class DeletedRows:
     def clean(self, days: float) -> int:
         """Delete the files that no version from the last days refers to, and return the number of deleted files.
 
-        Those versions need the generations since then and the one before. The chain leads to that one or to an earlier
-        one, and files from after the one that it leads to are kept. Nothing is deleted until the table has a generation
-        from before that time: older files may belong to a table that a rebuild has replaced.
+        Those versions need the generations since then and the one before. The chain leads to that generation or to an
+        earlier one, and later files are kept. Nothing is deleted until the table has a generation from before that
+        time: older files may belong to a table that a rebuild has replaced.
         """
         limit = int((time.time() - (days + _UNCOMMITTED_DAYS) * 86_400) * 1_000_000)
         present, number, needed = set(self._present()), self._number, set[int]()
@@ -259,7 +259,7 @@ class DeletedRows:
         return self._known[number]
 
     def _file(self, number: int) -> pq.ParquetFile:
-        """Open a file. A small file is read as a whole, because reading a part is a request to the object store."""
+        """Open a file. A small file is read as a whole, because each partial read is a request to the object store."""
         if number not in self._open:
             opened = self._files.open_input_file(self._path(number))
             if opened.size() <= _READ_WHOLE:
@@ -301,7 +301,7 @@ class DeletedRows:
         return self._as_remembered(file.read_row_groups(groups, [name for name in columns if name in names]), columns)
 
     def _as_remembered(self, rows: pa.Table, columns: Sequence[str]) -> pa.Table:
-        """Return these columns with their present types. Columns that the rows lack are NULL."""
+        """Return these columns with their current types. Columns that the rows lack are NULL."""
         return pa.table(
             {
                 name: rows.column(name).cast(type) if name in rows.column_names else pa.nulls(rows.num_rows, type)

@@ -176,7 +176,7 @@ class FormatTables:
     @property
     def catalog_traits(self) -> CatalogTraits:
         """The traits of the catalog for the Iceberg tables. Until the catalog is tested, these are the traits that the
-        sink wants.
+        sink prefers.
         """
         from spark_sink.tables.iceberg.catalog_traits import CatalogTraits, TraitsMemory
 
@@ -273,7 +273,7 @@ class FormatRelayout:
         return self._tables.layout_differences(name)
 
     def rewrite(self, name: str) -> None:
-        """Give a table its configured layout. If this is interrupted, it can be repeated."""
+        """Give a table its configured layout. The call can be repeated after an interruption."""
         from spark_sink.tables.delta.relayout import DeltaRelayout
         from spark_sink.tables.iceberg.relayout import IcebergRelayout
 

@@ -99,8 +99,8 @@ class MirrorReader:
             self.write(TableChanges(deleted, {}, inserts_only=True, at=time.time_ns() // 1000))
 
     def _remembered(self, rows: pa.Table) -> tuple[bool, tuple[Marker, ...]]:
-        """If deleted rows are kept apart, remember those among the written rows. Return whether there are any,
-        and the markers for the commit that removes them from the table.
+        """If deleted rows are kept apart, remember those among the written rows. Return whether any exist, and the
+        markers for the commit that removes them from the table.
         """
         are_apart = self.deleted_rows.are_apart or DELETED_AT in self._lacking
         deleted = rows.filter(pc.is_valid(rows.column(DELETED_AT))) if are_apart else rows.slice(0, 0)
@@ -215,8 +215,8 @@ def _memory(state: object) -> Memory:
 
 
 def _told(name: str, column: pa.Array) -> pa.Array:
-    """Return the part of a column that the fold needs. datetime cannot represent every time, so a delete time is
-    reduced to a flag, and a commit time is given in microseconds.
+    """Return a column in the form that the fold needs. datetime cannot represent every time, so delete times are
+    reduced to a flag, and commit times are in microseconds.
     """
     if name == COMMIT_TS:
         return column.cast(pa.int64())

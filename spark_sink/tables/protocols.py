@@ -35,8 +35,8 @@ class OpenTable(Protocol):
 
     @property
     def orders(self) -> Sequence[Order]:
-        """The orders that the driver must execute before the table is read again. There are none if the worker writes
-        the table.
+        """The orders that the driver must execute before the table is read again. The result is empty if the worker
+        writes the table.
         """
 
     def applied(self, app: str) -> int | None:
@@ -72,9 +72,7 @@ class MirrorTable(OpenTable, Protocol):
         """Return, for every scope, the greatest position in the stored rows."""
 
     def written(self) -> dict[Key, tuple[str, str]]:
-        """For every row that is not deleted, return the scope that wrote the row last, and the row's position in that
-        scope.
-        """
+        """Return the scope that last wrote each row that is not deleted, and the row's position in that scope."""
 
     def live_keys(self) -> Counter[Key]:
         """Return the keys of the rows that are not deleted, each with the number of its rows, which can be greater than
@@ -95,8 +93,8 @@ class MirrorTable(OpenTable, Protocol):
         """Mark the rows at or below the floors as deleted, and keep their values."""
 
     def keep_deleted_rows(self, *, apart: bool) -> None:
-        """Set whether deleted rows are kept in the table, or apart from it. If the table keeps them in the other place,
-        move them, with one commit. `marks`, `rows` and `max_positions` find them in both places.
+        """Set whether deleted rows are kept in the table, or apart from it. If they are currently stored in the other
+        way, move them in one commit. `marks`, `rows` and `max_positions` find them in either case.
         """
 
     def forget(self, before: int) -> None:
@@ -146,9 +144,7 @@ class HistoryTable(OpenTable, Protocol):
         """Return the keys of the rows that exist now."""
 
     def written(self) -> dict[Key, tuple[str, str]]:
-        """For every row that exists now, return the scope that wrote the row last, and the row's position in that
-        scope.
-        """
+        """Return the scope that last wrote each row that exists now, and the row's position in that scope."""
 
     def rows_spanning_floor(self, truncate: Truncate, *, late: bool) -> set[Key]:
         """Return the rows with a version that began before the truncate and ended after it. If the truncate arrives
@@ -196,7 +192,7 @@ class Tables(Protocol):
         """Make sure that the storage and this table's catalog respond.
 
         Raises:
-            Exception: one of them does not respond, so an error for this table may concern all tables.
+            Exception: one of them does not respond, so an error for this table may affect all tables.
         """
 
     def as_of(self, name: str, moment: datetime) -> MirrorTable | None:

@@ -60,8 +60,8 @@ class Shadows:
         self._mark(path, _deleted_rows(table))
 
     def swap(self, name: str, marker: Marker) -> None:
-        """Replace a table's rows with its shadow's, in one commit with a marker. If this is interrupted, readers
-        still see the old rows, and it can be repeated.
+        """Replace a table's rows with its shadow's, in one commit with a marker. After an interruption, readers still
+        see the old rows, and the call can be repeated.
         """
         shadow, table = self._open(shadow_of(name)), self._open(name)
         present = table.shape.types

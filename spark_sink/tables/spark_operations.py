@@ -112,7 +112,7 @@ class OrderRunner(Protocol):
         """Execute the orders, which are grouped by table. For each table that rejects its orders, return the reason.
         Orders that were already executed are not repeated.
 
-        When the call returns or raises, no order is still running.
+        No order is still running when the call returns or raises.
         """
 
     def version(self, table: str) -> int:

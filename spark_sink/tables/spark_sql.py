@@ -89,7 +89,7 @@ def listed(properties: Mapping[str, str]) -> str:
 
 
 def _ticked(name: str) -> str:
-    """Return a column's name in SQL. A column that someone else added can have any name."""
+    """Return a column's name in SQL. A column that someone else added may have any name."""
     ticked = name.replace("`", "``")
     return f"`{ticked}`"
 

@@ -1,7 +1,7 @@
 """Tables that Spark writes, as seen by a worker. The worker stages changes as files, and orders their execution.
 
-A staged file is kept in the warehouse until the batch is done. The file is named after its content. Therefore, a
-repeated task or a restarted driver stages the same file, and no file changes while the driver reads it.
+A staged file is kept in the warehouse until the batch is done. The file is named after its content. A repeated task or
+a restarted driver therefore stages the same file, and no file changes while the driver reads it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from spark_sink.tables.reach import Bounds, Reach, Values, bounds_of, reach_of
 from spark_sink.tables.spark_operations import GONE, WRITTEN, Clear, Merge, Order, RaiseFloors, RemoveDeleted, Retire
 
 UNFINISHED_SECONDS = 3600.0
-"""For this time, a file that nothing refers to is kept, because its writer may not have committed it yet."""
+"""The time for which an unreferenced file is kept, because its writer may not have committed it yet."""
 
 
 @dataclass(frozen=True)

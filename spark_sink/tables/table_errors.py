@@ -1,4 +1,4 @@
-"""Decide whether an error concerns one table, which is then parked, or everything, so that the sink stops."""
+"""Decide whether an error affects a single table, which is then parked, or all tables, so that the sink stops."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from spark_sink.spark.foreign_errors import reason
 from spark_sink.tables.protocols import Tables
 
 OF_EVERYTHING = (Overtaken, ConfigError, MemoryError, RawRecordMissing)
-"""Errors that always concern more than one table."""
+"""Errors that always affect more than one table."""
 
 # Errors whose messages are about files and logs. The messages of other errors can contain row values.
 _TELLING = (OSError, FatalError, TableNotFoundError, DeltaProtocolError, CommitFailedError)

@@ -64,7 +64,7 @@ class ControlTable:
         self._stamp()
 
     def _stamp(self) -> None:
-        """Set the format of a table from an earlier release, so that the earlier release does not start any more."""
+        """Set the format of a table from an earlier release, so that the earlier release no longer starts."""
         table = self._open()
         if table.metadata().configuration.get(FORMAT_PROPERTY) != str(FORMAT):
             keep_properties(table, format_properties())
@@ -208,7 +208,7 @@ class ParkedTables(ControlTable):
     def held(self, version: int | None = None) -> dict[str, Cause]:
         """Return the parked tables by name, with the cause from the first turn, now or at a version of this table.
 
-        Events that waited for a reload wait longer than the reload if they could not be applied after it.
+        Events that could not be applied after a reload keep waiting when it has ended.
         """
         columns = ["target", "turn", "reason", "detail", "parked_at", "kafka_offset", *TableId._fields]
         rows = self.read(columns, version)

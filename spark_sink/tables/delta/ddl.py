@@ -162,7 +162,7 @@ class DeltaDdl:
 
 def _extend(table: DeltaTable, columns: Sequence[TableColumn]) -> None:
     """Add columns before the sink's own columns, by a write that replaces the schema and no rows. An append-only table
-    rejects this write, so it gets them at its end.
+    rejects this write, so its new columns are added at the end.
     """
     added = {column.name: _field(column.name, column.type) for column in columns}
     if table.metadata().configuration.get("delta.appendOnly") == "true":

@@ -22,7 +22,7 @@ Types = Mapping[str, pa.DataType]
 
 
 def by_query(table: DeltaTable, types: Types, bounds: Bounds) -> Iterator[pa.RecordBatch]:
-    """Read the columns through DataFusion, which supports deletion vectors and mapped columns. The result can also
+    """Read the columns through DataFusion, which supports deletion vectors and mapped columns. The result may also
     contain rows outside the bounds.
     """
     ranges = (f"{_named(name)} BETWEEN {_literal(low)} AND {_literal(high)}" for name, (low, high) in bounds.items())

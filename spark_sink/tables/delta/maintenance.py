@@ -36,7 +36,7 @@ class DeltaMaintenance:
     """Maintains the Delta tables in a warehouse.
 
     Vacuum needs no list of versions to keep, because it keeps every file that was part of the table at any time during
-    the days to keep. It only removes files that the log lists, because a table's folder may contain another table.
+    the days to keep. It removes only files that the log lists, because a table's folder may contain another table.
     """
 
     def __init__(self, warehouse: str) -> None:

@@ -29,7 +29,7 @@ class DeltaRelayout:
         self._warehouse = warehouse
 
     def __call__(self, name: str, layout: FileLayout) -> None:
-        """Change a table's layout. The rows are rewritten in one commit, if their files change at all.
+        """Change a table's layout. If the files change at all, the rows are rewritten in one commit.
 
         The first commit records that a change has begun, so an interrupted change is repeated, even if the
         configuration has changed since.

@@ -20,7 +20,7 @@ from spark_sink.schema.table_naming import RESERVED
 
 @dataclass(frozen=True)
 class CatalogTraits:
-    """A catalog's traits. The defaults are the traits that the sink wants, which folders have.
+    """A catalog's traits. The defaults are the traits that the sink prefers, which folders have.
 
     Args:
         format_version: the format version of the tables that the catalog creates.

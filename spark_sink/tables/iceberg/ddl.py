@@ -131,7 +131,7 @@ class IcebergDdl:
             self._spark.sql(f"ALTER TABLE {table} ADD COLUMNS ({declared({one.name: one.type for one in missing})})")
 
     def widen(self, name: str, columns: Sequence[TableColumn], *, rewrites: bool = False) -> None:
-        """See `TableAlterations`. Nothing is rewritten: any Iceberg table can have files with both types."""
+        """See `TableAlterations`. No file is rewritten, because an Iceberg table may have files with both types."""
         for column in columns:
             self._spark.sql(
                 f"ALTER TABLE {quoted(self._catalog, name)} ALTER COLUMN `{column.name}` TYPE {column.type}"

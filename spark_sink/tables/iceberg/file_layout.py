@@ -65,7 +65,7 @@ def partition_in(metadata: TableMetadata) -> dict[str, Partition | None]:
 
 
 def check_format_version(stored: int, layout: FileLayout) -> None:
-    """Make sure that a table does not have to return to an older format version, which Iceberg does not support.
+    """Raise an error if a table would have to return to an older format version, which Iceberg does not support.
 
     Raises:
         Refused: the layout has an older format version than the table.

@@ -79,7 +79,7 @@ class IcebergMaintenance:
         """Do nothing, because the metadata contains everything."""
 
     def remember(self, name: str, days: int) -> None:
-        """Do nothing, because the table knows the files in all its snapshots."""
+        """Do nothing, because the table tracks the files in all its snapshots."""
 
     def vacuum(self, name: str, days: float) -> int:
         """Expire old snapshots, and delete files of the same age that failed commits left behind. An active writer's
@@ -131,8 +131,8 @@ class IcebergMaintenance:
     def _may_hold_tables(self, folder: str) -> bool:
         """Return whether a table's folder might contain other tables, whose names start with this table's name.
 
-        The table does not know which files belong to other tables. The names of partition folders contain an equals
-        sign.
+        The table's metadata does not show which files belong to other tables. The names of partition folders contain an
+        equals sign.
         """
         files, path = hadoop_folder(self._session, folder)
         entries = files.listStatus(path) if files.exists(path) else ()

@@ -96,8 +96,8 @@ def ancestors(metadata: TableMetadata, of: int | None = None) -> Iterator[Snapsh
 def markers_of(metadata: TableMetadata, snapshot: int | None = None) -> dict[str, int]:
     """Return the greatest version per app, by default in the newest snapshot.
 
-    The newest snapshot with markers has all markers. It can be followed by snapshots without markers, such as those
-    from a compaction. If no snapshot has markers, use the copy, which can lack the newest markers.
+    The newest snapshot with markers has all markers. Snapshots without markers may follow it, such as those from a
+    compaction. If no snapshot has markers, use the copy, which may lack the newest ones.
     """
     told = summary_property(metadata, MARKERS_PROPERTY, snapshot)
     found: dict[str, int] = _copied_markers(metadata) if told is None else json.loads(told)

@@ -43,7 +43,7 @@ _NO_CLASS = (
 
 
 def catalog_traits(spark: SparkSession, warehouse: str, access: CatalogAccess) -> CatalogTraits:
-    """Return a catalog's traits, and log how they differ from the traits that the sink wants. The catalog is only
+    """Return a catalog's traits, and log how they differ from the traits that the sink prefers. The catalog is only
     tested if its traits are unknown.
 
     Raises:

@@ -60,7 +60,7 @@ class IcebergInSpark:
     @cached_property
     def _appends(self) -> bool:
         """Return whether new rows are appended. Rows are appended if the catalog shows commits before the newest
-        snapshot. Otherwise, it is impossible to see whether another writer has added the rows.
+        snapshot. Otherwise, the sink cannot detect whether another writer has added the rows.
         """
         return self._traits().keeps_snapshots
 
