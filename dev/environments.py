@@ -1,6 +1,4 @@
-"""Virtual environments in the user's cache, for programs that run next to ours without being dependencies of this
-project.
-"""
+"""Virtual environments in the user's cache, for programs that this project uses but does not depend on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Further lists of jars, each for a few tests. The jars are downloaded into the user's cache at their first use, and
+"""Additional lists of jars, each for a few tests. The jars are downloaded into the user's cache at their first use, and
 verified against the checksums next to the list.
 """
 
@@ -43,8 +43,8 @@ class JarList:
         """Return the folder with the configurations.
 
         Args:
-            write_checksums: whether to download the jars again, and write the checksums. Use this after a change of
-                the list.
+            write_checksums: whether to download the jars again, and write the checksums. Use this after changing the
+                list.
 
         Raises:
             JarsError: the jars could not be downloaded.

@@ -38,7 +38,7 @@ ATTEMPTS = 3
 
 
 class JarsError(Exception):
-    """Raised if the jars cannot be used. The message lists the jars and says what to do."""
+    """Raised if the jars cannot be used. The message lists the jars and explains what to do."""
 
 
 def spark_jars() -> list[Path]:

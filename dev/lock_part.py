@@ -2,8 +2,8 @@
 
 A group is `dependencies`, an extra from pyproject.toml, or one package. The lock contains every package from every
 extra. PySpark alone is 400 MB that the translator never loads, so each image installs only its part of the lock. The
-lock's own "# via" lines show which packages need a given package. (pip accepts no hashes in a constraints file, so the
-lock cannot serve as a constraints file.)
+lock's own "# via" lines show which packages need a given package. (The lock cannot serve as a constraints file, because
+pip accepts no hashes there.)
 
 This program needs only the standard library.
 """

@@ -30,7 +30,7 @@ ROOT = Path(__file__).parents[1]
 CRATE = ROOT / "translator" / "_native"
 BUILT = CRATE / "rows.abi3.so"
 LICENSES = "LICENSES.txt"
-"""A file next to the extension with the licenses of its crates, which ask to be distributed with it."""
+"""A file next to the extension with the licenses of its crates, which must be distributed with it."""
 CHECKSUMS = ROOT / "dev" / "crates.sha256"
 SOURCES = (CRATE / "Cargo.toml", CRATE / "rustfmt.toml", CHECKSUMS, *sorted((CRATE / "src").glob("*.rs")))
 
@@ -184,8 +184,8 @@ def _compile(to: Path, texts: Path) -> None:
 
 
 def _without_paths(packages: Sequence[Any]) -> str:
-    """Return a setting for cargo that removes the folders of crates from the extension. The places of panics contain
-    these folders, which differ between machines and contain the user's name.
+    """Return a setting for cargo that removes the folders of crates from the extension. The locations of panics contain
+    these folders, which differ between machines and include the user's name.
     """
     folders = sorted({str(Path(one["manifest_path"]).parents[1]) for one in packages})
     return f"target.'cfg(all())'.rustflags={json.dumps([f'--remap-path-prefix={one}=crates' for one in folders])}"

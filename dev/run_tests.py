@@ -6,8 +6,7 @@ and Spark processes. With `--faults`, only the tests with the mark `faults` run.
 broker or Spark run. Otherwise, all tests except those with the mark `faults` run. `-m EXPRESSION` selects among these
 tests.
 
-The exit code is 0 if all parts pass. A part passes if no test in it is selected, unless no test is selected in any
-part.
+The exit code is 0 if all parts pass. A part without selected tests passes, unless no part has any.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The CPU time of a process is added to the CPU time of its parent once the parent has waited for the process, but no
 process waits for a Spark session's JVM. On Linux, this program becomes the JVM's parent when the original parent exits.
-Therefore, measurements of this program include the JVM.
+Measurements of this program therefore include the JVM.
 
 The exit code is the exit code of COMMAND, or 128 plus the signal number if a signal ended COMMAND.
 """

@@ -1,5 +1,5 @@
-"""Invalid input that the stream must survive. Each message is skipped or results in a dead letter, and no message stops
-the stream.
+"""Invalid input that the stream must survive. Each message is skipped or becomes a dead letter, and none stops the
+stream.
 """
 
 from __future__ import annotations

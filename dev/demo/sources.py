@@ -56,7 +56,7 @@ class ShopSource:
     prefix: str
     """The prefix for table names in the sink: `<prefix>.<table>`."""
     can_grow: bool = True
-    """Whether a column can be added. This is not possible if the configuration declares the columns."""
+    """Whether a column can be added. It must be false if the configuration declares the columns."""
 
     def table(self, name: str) -> str:
         """Return the name that one of the shop's tables has in the sink."""

@@ -119,8 +119,8 @@ class Postgres(Server):
 
 
 def _unprivileged() -> Sequence[str]:
-    """Return the prefix with which a command runs under an unprivileged account. Changing the user removes the tether
-    to our process, so the prefix sets it again.
+    """Return the prefix with which a command runs under an unprivileged account. A change of user removes the tether to
+    this process, so the prefix restores it.
     """
     if os.geteuid() != 0:
         return ()

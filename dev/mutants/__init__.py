@@ -1,1 +1,1 @@
-"""Mutation testing: change one expression at a time, and see whether the tests of its room notice."""
+"""Mutation testing: change one expression at a time, and check whether the tests of its package fail."""

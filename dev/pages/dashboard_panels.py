@@ -35,8 +35,8 @@ def _came(metric: str, by: str, window: str) -> str:
     """Return a query for the number of occurrences in a window.
 
     Prometheus' increase() starts with the second value of a series, but the first dead letter with a code starts a new
-    series. So if a series did not exist at the start of the window, the query uses its maximum instead. If the process
-    restarted within the window, the maximum only counts the occurrences in one of the processes.
+    series. For a series that did not exist at the start of the window, the query therefore uses its maximum instead. If
+    the process restarted within the window, the maximum counts only the occurrences in one of the processes.
     """
     series = f"{metric}{{PODS}}"
     new = f"max_over_time({series}[{window}]) unless {series} offset {window}"

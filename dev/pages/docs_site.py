@@ -1,10 +1,10 @@
 """Build the documentation site in build/site: `python -m dev.pages.docs_site`. This module also holds the MkDocs hooks.
 
-The pages come from docs/, with README.md as the first page. In the repository, links can point to any file. The site
-has only pages, so a link to any other file is replaced by the file's name. MkDocs is installed into build/docs-env from
+The pages come from docs/, with README.md as the first page. In the repository, links may point to any file. The site
+contains only pages, so the file's name replaces a link to any other file. MkDocs is installed into build/docs-env from
 requirements-docs.lock, by hash, because no user of the programs needs it. The script that draws diagrams is downloaded
-from npm into build/docs-assets, also by hash, and is added to the site, which loads nothing from elsewhere. So does
-the playground (playground_site.py).
+from npm into build/docs-assets, also by hash, and is added to the site, which loads nothing from elsewhere. So does the
+playground (playground_site.py).
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ _CODE = re.compile(
 )
 """SQL, Python, CSS and regular expressions."""
 _FUNCTION_WORD = re.compile(r"\b(?:an?|the|is|are|was|has|have|not|no|to|of|in|for|from|by|with|and|or|as|on|it)\b")
-"""A word that any longer sentence contains, unlike a list of names."""
+"""The words that appear in any longer sentence, but not in a list of names."""
 _PART = re.compile(r"(?:… ?)?(?:[,;:)]|and\b|but\b|or\b)|#!")
 """The beginning of a string that is only part of a sentence, or of a script."""
 _LITERAL = re.compile(r"(?<=\n\n)(?: {4}.*\n)+")

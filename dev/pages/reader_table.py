@@ -75,7 +75,7 @@ def _shown(rule: Rule) -> str:
 
 
 def page(text: str) -> str:
-    """Return the page with the present table."""
+    """Return the page with the current table."""
     before, _, rest = text.partition(_BEGIN)
     _, _, after = rest.partition(_END)
     return f"{before}{_BEGIN}\n{table()}\n{_END}{after}"

@@ -285,7 +285,8 @@ def new_cluster_id() -> str:
 
 
 def free_port() -> int:
-    """Return a port that was just free. Another process may take it meanwhile, so callers must be able to retry."""
+    """Return a port that was free a moment ago. Another process may take it meanwhile, so callers must be able to
+    retry."""
     with hold_port() as held:
         port: int = held.getsockname()[1]
         return port

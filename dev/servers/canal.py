@@ -111,7 +111,8 @@ class CanalServer(Server):
             raise
 
     def kill(self) -> None:
-        """Kill Canal. It has not stored its position, so after another start() it repeats everything since this one."""
+        """Kill Canal. It has not stored its position, so after another start(), it repeats all changes since this
+        one."""
         self._end(signal.SIGKILL)
 
     def _follows(self) -> bool:

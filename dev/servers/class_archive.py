@@ -2,7 +2,7 @@
 startup time.
 
 The archive is created once per Java version and set of jars, in a separate run of the program. If this fails, programs
-start without the archive and print no message, because the only effect is that startup takes a few seconds longer.
+start without the archive and without a message, because startup then just takes a few seconds longer.
 """
 
 import hashlib

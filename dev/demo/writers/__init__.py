@@ -1,8 +1,8 @@
 """Write the shop's history in the replication tools' formats, as raw Kafka messages.
 
 These writers are intentionally independent of the translator, because they play the sending side (docs/formats/*.md).
-Each table's messages always go to one partition, as with a tool that hashes by table, because the two sides of a key
-change would have no order across partitions.
+Each table's messages always go to one partition, as with a tool that hashes by table, because there is no order across
+partitions between the two halves of a key change.
 """
 
 from __future__ import annotations
