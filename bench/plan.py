@@ -114,7 +114,8 @@ def _comparison(profile: BenchProfile, name: str, columns: int) -> Heat:
 
 
 def _fixed_rate(rate: float, columns: int) -> Heat:
-    """Return the measurements at a fixed rate. All contestants run at the same rate, so their figures compare."""
+    """Return the measurements at a fixed rate. All contestants run at the same rate, so their figures are
+    comparable."""
     readers = (*DELIVERIES, LOOP)
     return Heat([BenchCase("latency", "canal", reader, columns, rate=rate) for reader in readers], 0, 0)
 

@@ -63,7 +63,7 @@ class LatencyFigures(Struct, frozen=True):
 
 
 class CaseResult(Struct):
-    """A case with its runs. If it could not be measured, it has no runs."""
+    """A case with its runs. A case that could not be measured has no runs."""
 
     case: BenchCase
     bytes_per_message: float = 0.0
@@ -98,7 +98,7 @@ class ContestantFacts(Struct, frozen=True):
 
 
 class StepFigures(Struct, frozen=True):
-    """Microseconds per message in one process, with delivery in memory. Each figure includes the figures before it."""
+    """Microseconds per message in one process, with delivery in memory. Each figure includes those before it."""
 
     decode: float
     translate: float

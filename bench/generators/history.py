@@ -36,7 +36,7 @@ class StreamSpec:
         tables: number of tables.
         skew: exponent for the tables' shares: 0 for equal shares, 1 for Zipf.
         inserts, updates: their shares of the usual messages. All other usual messages are deletes.
-        unusual: share of messages that are anything but a row change that keeps the key.
+        unusual: share of all messages other than row changes that keep the key.
         partitions: partitions in the raw topic.
     """
 

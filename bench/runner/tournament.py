@@ -1,4 +1,4 @@
-"""Run all heats in a profile. Contestants take turns on the same messages, in alternating order."""
+"""Run all heats in a profile. Let contestants take turns on the same messages, in alternating order."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def _sink(bootstrap: str, folder: Path, spark: Spark) -> Iterator[subprocess.Pop
 
 
 def _send(bootstrap: str, records: Iterator[Any], rate: int) -> None:
-    """Write this number of records per second. After a delay, also write the records that were missed."""
+    """Write this number of records per second. After a delay, also write the records that are overdue."""
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, "enable.idempotence": True})
     started, sent = time.monotonic(), 0
     while True:

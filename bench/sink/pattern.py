@@ -17,8 +17,8 @@ from spark_sink.schema.column_types import sql_type
 class Pattern:
     """Cache the batch, select the last event for each key, and run one MERGE per table, one table at a time.
 
-    The pattern does not cover updates that contain only some columns, so we added a mask that shows which columns an
-    update contains. If a batch has two such updates to a row, only the last update takes effect.
+    The pattern does not cover updates that contain only some columns, so this version adds a mask that shows which
+    columns an update contains. If a batch has two such updates to a row, only the last update takes effect.
 
     Args:
         target: returns the SQL name for a schema's table.

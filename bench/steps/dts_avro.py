@@ -105,7 +105,7 @@ def _encoded(translator: Translator, codec: AvroCodec, run: Sequence[Message]) -
 
 
 def _fresh(runs: Sequence[Sequence[Message]]) -> list[list[Message]]:
-    """Return messages with distinct bytes: hashing or comparing the same bytes again would be cheaper."""
+    """Return messages with distinct bytes, because hashing or comparing the same bytes again would be cheaper."""
     return [
         [msgspec.structs.replace(message, value=bytes(bytearray(message.value or b""))) for message in run]
         for run in runs

@@ -13,7 +13,7 @@ _SCHEMA = fastavro.parse_schema(avro_schema(logical=False))
 
 
 def fastavro_datum(event: ChangeEvent, header: bytes) -> bytes:
-    """Do the same as `encode_datum` with fastavro, which needs mappings instead of records."""
+    """Encode an event like `encode_datum`, but with fastavro, which needs mappings instead of records."""
     fields = msgspec.structs.asdict(event)
     fields["origin"] = msgspec.structs.asdict(event.origin)
     if event.tx is not None:

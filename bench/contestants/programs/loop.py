@@ -1,6 +1,6 @@
 """The bare loop: a consumer, a translation without checks and types, a producer, and a commit every second.
 
-The loop shows the upper limit for a Python program with this client. After a crash, it repeats messages, and it does
+The loop shows the maximum speed of a Python program with this client. After a crash, it repeats messages, and it does
 not report invalid messages.
 """
 
