@@ -73,7 +73,7 @@ class JarList:
             )
 
     def main(self) -> int:
-        """Download the jars, print their folder, and return the exit code: the command of the list's module."""
+        """Run the command of a list's module: download the jars, print their folder, and return the exit code."""
         parser = argparse.ArgumentParser(prog=f"python -m {self.module}", description=f"Download {self.what}.")
         parser.add_argument(
             "--write-checksums", action="store_true", help=f"Download them again and update {self.checksums.name}."

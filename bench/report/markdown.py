@@ -210,7 +210,8 @@ def _steps(result: BenchResult) -> Iterator[str]:
         "### Where the time goes\n\n"
         "Microseconds of processor time per message, in one process with delivery in memory. The last column is from "
         "the tables above and includes Faust and the Kafka clients. The steps are those of the plain path. Each step "
-        "is the difference of two measurements and has the errors of both. The pipeline uses the translator's path."
+        "is the difference between two measurements and has the errors of both. The pipeline uses the translator's "
+        "path."
     )
     yield table(head, rows)
 

@@ -97,7 +97,7 @@ def measure(
 def _wait(
     running: Running, look: Callable[[], _Look], check: Callable[[], None], ready: Callable[[_Look], bool]
 ) -> _Look:
-    """Poll until the condition is true, and return the sample from that moment. From time to time, run a check that can
+    """Poll until the condition is true, and return the sample from that moment. From time to time, run a check that may
     raise an error.
     """
     begun = checked = time.monotonic()

@@ -50,7 +50,7 @@ def _parser() -> argparse.ArgumentParser:
         "--breadth",
         type=int,
         metavar="TABLES",
-        help="Create and fill this number of small tables, change one of them at a time, and then all.",
+        help="Create and fill this number of small tables, then change one of them at a time, and then all together.",
     )
     other.add_argument(
         "--format", choices=["iceberg"], help="Write the same history to Delta tables and to Iceberg tables."

@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def shapes(rounds: int, count: int) -> str:
-    """Measure each shape that a change can have. A step's time is the difference between two calls that end one step
+    """Measure each shape that a change may have. A step's time is the difference between two calls that end one step
     apart.
     """
     head = ("message", "bytes", "decode", "build", "encode", "sum", "rate")

@@ -75,6 +75,6 @@ def tables(stack: Stack, shops: Sequence[ShopSource]) -> list[SourceTable]:
 
 
 def _schemas(stack: Stack) -> Iterator[Mapping[str, Any]]:
-    """Return all table schemas, ordered by number of columns, because a later delete can refer to an older version."""
+    """Return all table schemas, ordered by number of columns, because a later delete may refer to an older version."""
     found = [json.loads(record.value()) for record in stack.records(f"{CANONICAL}.schemas")]
     return iter(sorted(found, key=lambda schema: len(schema["columns"])))

@@ -51,7 +51,7 @@ def _schema(chart: str, program: str) -> str:
 
 
 def _adapted(schema: Any) -> Any:
-    """Return a schema for Helm: draft 7, with values that can come from the environment."""
+    """Return a schema for Helm: draft 7, with values that may come from the environment."""
     if isinstance(schema, list):
         return [_adapted(one) for one in schema]
     if not isinstance(schema, dict):

@@ -185,7 +185,7 @@ class Broker(Server):
         }
 
     def _another_port(self, port: int) -> int:
-        """Return a free port on which nothing listens. The system can return the same port twice."""
+        """Return a free port on which nothing listens. The system may return the same port twice."""
         taken = {port, *self._ports.values()}
         while (found := free_port()) in taken:
             pass
