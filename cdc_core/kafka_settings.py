@@ -63,8 +63,8 @@ class Kafka(Section):
     )
     oauth_provider_options: dict[str, str] | None = Field(
         default=None,
-        description="Options for oauth_provider, without secrets. The provider reads credentials where its cloud's "
-        "library looks for them.",
+        description="Options for oauth_provider, without secrets. The provider reads credentials from the "
+        "locations that its cloud library searches.",
     )
     ssl_ca_file: Path | None = Field(
         default=None, description="File with CA certificates, in PEM format. Defaults to the system's certificates."

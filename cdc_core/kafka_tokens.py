@@ -71,7 +71,7 @@ class Tokens:
         self._last = ("", 0.0)  # token and expiry
         self._ask_at = 0.0
         self.failure: str | None = None
-        """The reason why the last call of the provider failed, or None if it succeeded."""
+        """The reason why the provider's last call failed, or None if it succeeded."""
 
     def __call__(self, _librdkafka_config: object = None) -> tuple[str, float]:
         """Return a token and its expiry in epoch seconds. This is also the `oauth_cb` for librdkafka clients.

@@ -26,7 +26,7 @@ class TableId(NamedTuple):
 
     def fits(self, pattern: str) -> bool:
         """Return whether a pattern for `source/db/schema/table` matches this table. The pattern is case-sensitive and
-        can contain * and ?.
+        may contain * and ?.
         """
         return fnmatchcase(str(self), pattern)
 

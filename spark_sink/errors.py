@@ -76,6 +76,6 @@ class Reason(StrEnum):
     REJECTED_MANY = "REJECTED_MANY"  # in one batch, more events than tables.park_rejected would go to quarantine
     REBUILD = "REBUILD"  # the table is being rebuilt from the topic
     RELOAD = "RELOAD"  # the table is being reloaded, and readers see its old rows until the load is complete
-    RELOAD_ENDED = "RELOAD_ENDED"  # its reload ended or was cancelled, but events that waited for it still wait
+    RELOAD_ENDED = "RELOAD_ENDED"  # its reload ended or was canceled, but events that waited for it still wait
     RELAYOUT = "RELAYOUT"  # the table's files are being rewritten in another layout
     COMMAND = "COMMAND"  # an operator parked the table

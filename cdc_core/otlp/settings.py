@@ -30,7 +30,7 @@ class Otlp(Section):
     @classmethod
     def _have_names(cls, value: dict[str, SecretStr]) -> dict[str, SecretStr]:
         if any(re.fullmatch(r"[A-Za-z0-9-]+", name) is None for name in value):
-            raise ValueError("a header name may only contain letters, digits and -")
+            raise ValueError("a header name may contain only letters, digits and -")
         return value
 
 

@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import Any, TypeAlias
 
 Value: TypeAlias = bool | int | float | Decimal | str | bytes | date | datetime | timedelta | None
-"""A time of day is a timedelta since midnight, which can be negative or exceed 24 hours."""
+"""A time of day is a timedelta since midnight, which may be negative or exceed 24 hours."""
 
 
 class ExactText(str):

@@ -1,6 +1,6 @@
 """Choose the destination for a route's events: a lakehouse table, the parked events, or nothing.
 
-Several source tables can map to the same lakehouse name. If the lakehouse table exists, the name belongs to the source
+Several source tables may map to the same lakehouse name. If the lakehouse table exists, the name belongs to the source
 table for which it was created. Otherwise it belongs to the source tables that tables.shared declares, then to the
 source table that already has parked events, then to the source table whose first event has the lowest partition and
 offset in the batch. This rule gives the same owner after a restart. Events from each of the other source tables are

@@ -234,7 +234,7 @@ def commit_app(app: str, name: str, shape: TableShape) -> str:
 
 
 def segmented(events: Sequence[Event]) -> list[Sequence[Event]]:
-    """Split the events at truncates and statements. Each truncate or statement forms its own group. The first group can
+    """Split the events at truncates and statements. Each truncate or statement forms its own group. The first group may
     be empty.
 
     Raises:

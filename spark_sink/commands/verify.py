@@ -70,7 +70,9 @@ class VerifyReport(TypedDict):
     show_default=True,
     help="With --against: the seconds a change takes to reach the canonical topic.",
 )
-@click.option("--forget", is_flag=True, help="Forget the results, which ends their alerts, and compare nothing.")
+@click.option(
+    "--forget", is_flag=True, help="Delete the recorded results, which ends their alerts, without comparing anything."
+)
 @click.option("--keys", is_flag=True, help=f"Also print the keys of differing rows, at most {_KEYS} of each kind.")
 @json_option
 def verify(

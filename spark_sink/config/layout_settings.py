@@ -36,7 +36,7 @@ class LayoutSettings(BaseModel):
     )
     format_version: Literal[2, 3] | None = Field(
         default=None,
-        description="Format version of an Iceberg table. Defaults to the newest that the catalog supports.",
+        description="Format version of an Iceberg table. Defaults to the newest version that the catalog supports.",
     )
     write_mode: WriteMode | None = Field(
         default=None,
@@ -50,8 +50,8 @@ class LayoutSettings(BaseModel):
         default=None,
         ge=1,
         le=4096,
-        description="Size in MiB to which maintenance merges files. Also the target for new files in Iceberg tables. "
-        "Defaults to 128.",
+        description="Size in MiB to which maintenance merges files. It is also the target size for new files in "
+        "Iceberg tables. Defaults to 128.",
     )
 
     @model_validator(mode="after")

@@ -73,8 +73,8 @@ class TablesSettings(_Section):
     warehouse: Location = Field(description="Folder or object store URL for the tables.")
     name: str = Field(
         default="{source}_{db}_{schema}.{table}",
-        description="Pattern for table names. If the source table does not have one of the parts, the part and the "
-        "text before it are omitted.",
+        description="Pattern for table names. If a source table lacks one of these levels, that level and the text "
+        "before it are omitted.",
     )
 
     rename: dict[SourcePattern, TableName] = Field(
@@ -120,8 +120,8 @@ class TablesSettings(_Section):
     )
     truncate: Literal["park", "all_scopes"] = Field(
         default="park",
-        description="Policy if a table that several scopes write to is truncated: park the table, or delete the "
-        "rows of all scopes.",
+        description="Policy for a truncate of a table that several scopes write to: park the table, or delete the "
+        "rows from all scopes.",
     )
     statements: Literal["park", "count"] = Field(
         default="park",
@@ -272,7 +272,7 @@ class MaintenanceSettings(_Section):
     )
     every_seconds: float = Field(default=60, gt=0, description="Seconds between maintenance runs.")
     budget_seconds: float = Field(
-        default=5, gt=0, description="Seconds after which a maintenance run starts no more steps."
+        default=5, gt=0, description="Seconds after which a maintenance run starts no further steps."
     )
     small_files: int = Field(default=16, ge=2, description="Merge the small files of a table once it has this many.")
     # Delta keeps its log for 30 days.
@@ -318,7 +318,7 @@ class MetricsSettings(_Section):
     )
     otlp: Otlp | None = Field(
         default=None,
-        description="OpenTelemetry receiver for metrics. If unset, metrics are only available at /metrics.",
+        description="OpenTelemetry receiver for metrics. If unset, metrics are available only at /metrics.",
     )
 
 
@@ -331,7 +331,7 @@ class Spark(_Section):
         description="Spark master, such as `local[2]`. Defaults to the master from spark-submit.",
     )
     memory: str | None = Field(
-        default=None, description="Memory of the driver, such as `4g`. Only applies if this process starts Spark."
+        default=None, description="Driver memory, such as `4g`. Only applies if this process starts Spark."
     )
     python: str | None = Field(
         default=None,

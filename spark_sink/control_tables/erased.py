@@ -30,7 +30,7 @@ ARROW = pa.schema(
 
 
 class Topic(NamedTuple):
-    """The canonical topic and its id. A recreated topic has other events at the same offsets."""
+    """The canonical topic and its id. A recreated topic has different events at the same offsets."""
 
     topic: str
     topic_id: str | None

@@ -56,7 +56,7 @@ class Intake:
 
 
 def routes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Group the records by route. The records arrive sorted by route, in Arrow batches that can end anywhere."""
+    """Group the records by route. The records arrive sorted by route, in Arrow batches that may end anywhere."""
     held: list[pa.RecordBatch] = []
     current: str | None = None
     for batch in batches:

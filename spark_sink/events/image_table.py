@@ -44,7 +44,7 @@ def read_images(images: pa.BinaryArray, types: Mapping[str, str]) -> dict[str, p
     """Return the columns in the images, with a value or null for each image. No image may be null.
 
     Args:
-        types: Spark SQL type by column. An image can omit some of these columns, but must not have other columns.
+        types: Spark SQL type by column. An image may omit some of these columns, but must not have other columns.
 
     Raises:
         NotInColumns: this function cannot read an image or a value.

@@ -71,7 +71,7 @@ class Event(Struct, frozen=True, gc=False):
         """Return whether the event leaves a column unknown. The event may withhold a column, or a new row may lack a
         column from its schema.
 
-        A full image contains every column, so the event's issues only affect the before image.
+        A full image contains every column, so the event's issues affect only the before image.
         """
         return not self.full and (self.withholds or (self.op in RESETS and self.schema_id is not None))
 

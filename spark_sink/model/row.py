@@ -194,9 +194,7 @@ class Row:
         return changed
 
     def insert(self, event: Event) -> None:
-        """Apply a new row. If another row has its key, set that row aside, because the transaction can still
-        move it.
-        """
+        """Apply a new row. Set aside any other row with its key, because the transaction may still move that row."""
         aside = self.set_aside(event) if event.tx is not None or event.committed is not None else None
         self.write(event)
         self.aside = aside
@@ -287,7 +285,7 @@ class Row:
                 self.gap = max(self.gap, event.pos)
 
     def become(self, old: Row, event: Event) -> None:
-        """Replace this row by the row `old` with the event's columns on top. This is only valid if no later event is
+        """Replace this row by the row `old` with the event's columns on top. This is valid only if no later event is
         known.
         """
         self._cut(event.pos)

@@ -106,7 +106,7 @@ class Version:
 
 
 class Timeline:
-    """The versions of one row: stored versions that can change, and new versions."""
+    """The versions of one row: stored versions that may change, and new versions."""
 
     def __init__(self, stored: Sequence[Version], truncates: Sequence[Truncate]) -> None:
         self.versions = sorted(stored, key=lambda version: version.place)

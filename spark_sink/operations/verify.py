@@ -290,7 +290,7 @@ def _differing(
 ) -> Iterator[Key]:
     """Yield the rows whose values in a source column differ.
 
-    A column that no change wrote is only compared if the row is complete in the topic.
+    A column that no change wrote is compared only if the row is complete in the topic.
     """
     rows = {key: row.values or {} for key, row in wanted.items()}
     keys = [key for key, values in rows.items() if name in values or not wanted[key].incomplete]

@@ -223,7 +223,7 @@ def contradiction(layout: FileLayout) -> str | None:
         counts = Counter(map(str.lower, named))
         twice = [name for name in named if counts[name.lower()] > 1]
         if twice:
-            return f"{setting} names the column {twice[0]} twice; a column can be used once"
+            return f"{setting} names the column {twice[0]} twice; a column can be used only once"
     return None
 
 

@@ -144,7 +144,7 @@ def follow_cores(session: SparkSession) -> int:
     """Distribute shuffles over the cores that the executors currently have, unless configured otherwise. Return the
     number of cores.
 
-    In a cluster, executors can register during the first batch or later.
+    In a cluster, executors may register during the first batch or later.
     """
     context = session.sparkContext
     cores: int = context.defaultParallelism

@@ -124,8 +124,8 @@ class FormatTables:
             self.iceberg_catalog.reach()
 
     def _possible(self) -> Iterable[Format]:
-        """Return the formats that tables in this warehouse can have. Without a catalog, Iceberg tables can only be in
-        local folders, because pyiceberg would use its own credentials for an object store.
+        """Return the formats that tables in this warehouse can have. Without a catalog, Iceberg tables must be in local
+        folders, because pyiceberg would use its own credentials for an object store.
         """
         in_folders = "://" not in self.warehouse.removeprefix("file://")
         return Format if in_folders or self.catalog is not None else (Format.DELTA,)

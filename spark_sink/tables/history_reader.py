@@ -138,7 +138,7 @@ def taken_keys_property(taken: Sequence[TakenKey]) -> dict[str, str]:
 
 
 def _may_change(batch: pa.RecordBatch, since: Mapping[str, str]) -> pa.Array:
-    """Select versions whose end can change, and versions that contain an earlier state of a row; see
+    """Select versions whose end may change, and versions that contain an earlier state of a row; see
     `HistoryTable.versions`.
     """
     scope, end_scope, end = (batch.column(name) for name in (SCOPE, END_SCOPE, END_POS))

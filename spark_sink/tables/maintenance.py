@@ -57,7 +57,7 @@ class TableMaintenance(Protocol):
     """The maintenance steps. Each step makes at most one commit, so an interrupted step leaves the table unchanged.
 
     Raises:
-        MaintenanceError: every method can raise this error.
+        MaintenanceError: every method may raise this error.
     """
 
     def files(self, name: str) -> TableFiles | None:
@@ -74,6 +74,6 @@ class TableMaintenance(Protocol):
 
     def vacuum(self, name: str, days: float) -> int:
         """Delete the files that were removed from the table at least this many days ago, and return the number of
-        deleted files. Other files in the folder are only deleted if they are just as old and were left behind by a
+        deleted files. Other files in the folder are deleted only if they are just as old and were left behind by a
         failed writer of this table.
         """

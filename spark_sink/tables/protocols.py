@@ -75,7 +75,7 @@ class MirrorTable(OpenTable, Protocol):
         """Return the scope that last wrote each row that is not deleted, and the row's position in that scope."""
 
     def live_keys(self) -> Counter[Key]:
-        """Return the keys of the rows that are not deleted, each with the number of its rows, which can be greater than
+        """Return the keys of the rows that are not deleted, each with the number of its rows, which may be greater than
         one if another program has changed the table.
         """
 

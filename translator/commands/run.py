@@ -53,7 +53,7 @@ def run(config: Path, accept_gap: bool) -> None:
 
 
 def _stopped_early(number: int, _: object) -> None:
-    """End a process that is still starting. The handler can interrupt any code, so it does not use the logger."""
+    """End a process that is still starting. The handler may interrupt any code, so it does not use the logger."""
     line = {
         "event": "stopped",
         "exit_code": 0,

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     type=click.IntRange(1),
     default=1000,
     show_default=True,
-    help="Number of records to translate from each raw partition, the newest that the group has committed.",
+    help="Number of records to translate from each raw partition: the newest ones that the group has committed.",
 )
 @json_option
 def upgrade_check(config: Path, since: str, count: int, as_json: bool) -> None:

@@ -55,7 +55,7 @@ class Projection(Section):
     partitions: int | None = Field(
         default=None,
         ge=1,
-        description="Number of partitions of each new topic. Defaults to `topics.partitions`.",
+        description="Number of partitions for each new topic. Defaults to `topics.partitions`.",
     )
     config: dict[str, str] = Field(
         default_factory=dict, description="Topic settings for each new topic, such as `cleanup.policy`."
@@ -103,7 +103,7 @@ def chosen(
 
 
 def check_templates(projections: Sequence[Projection], written: Sequence[str], *, sources: int) -> None:
-    """Check that topics that begin with a template's prefix can only come from that template.
+    """Check that no other topic begins with a template's prefix.
 
     Args:
         written: the topics that are written in addition to the topics from templates.

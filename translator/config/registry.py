@@ -15,11 +15,12 @@ class Registry(Section):
     """
 
     url: str = Field(
-        description="Base URL of the registry's API. Separate several URLs of the same registry by commas."
+        description="Base URL of the registry's API. Separate multiple URLs of the same registry with commas."
     )
     auto_register: bool = Field(
         default=True,
-        description="Register schemas that are missing from the registry. If false, schema IDs are only looked up.",
+        description="Register schemas that are missing from the registry. If false, the translator only looks up "
+        "schema IDs.",
     )
     username: str | None = Field(
         default=None, pattern="^[^:]+$", description="User name for HTTP basic authentication."

@@ -177,7 +177,7 @@ class MetricsSettings(Section):
     )
     otlp: Otlp | None = Field(
         default=None,
-        description="OpenTelemetry endpoint to push metrics to. If unset, metrics are only served at /metrics.",
+        description="OpenTelemetry endpoint to push metrics to. If unset, metrics are served only at /metrics.",
     )
 
 
@@ -327,15 +327,15 @@ class InputLimits(Section):
         ge=1,
         description=(
             "Maximum number of table schemas per source, counting all tables and versions. Messages "
-            "with further schemas become dead letters."
+            "with additional schemas become dead letters."
         ),
     )
     metadata_bytes: int = Field(
         default=Limits().metadata_bytes,
         ge=1,
         description=(
-            "Maximum total size of metadata documents per source, in bytes. Further metadata "
-            "messages become dead letters."
+            "Maximum total size of metadata documents per source, in bytes. Additional "
+            "metadata messages become dead letters."
         ),
     )
     topics: int = Field(
@@ -410,11 +410,12 @@ class Settings(Section):
     bounds: Bounds = Bounds()
     limits: InputLimits = InputLimits()
     log_format: Literal["json", "console", "auto"] = Field(
-        default="auto", description="Format of the log. With `auto`, it is console on a terminal and json otherwise."
+        default="auto", description="Format of the log. `auto` means console on a terminal and json otherwise."
     )
     log_level: Literal["info", "warning", "error"] = Field(
         default="info",
-        description="Minimum level of log lines. The last line before a failure is written at every level.",
+        description="Minimum level of log lines. The last line before a failure is always written, regardless of the "
+        "level.",
     )
 
     @property

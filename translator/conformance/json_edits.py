@@ -133,7 +133,7 @@ def carriers(trial: Trial, message: Message, document: Any) -> dict[Path, list[C
     """Return the members of a message that contain its row values, and the cells with each member's value.
 
     A member carries a value if two different changes to it change the same cells of a column in two different ways. A
-    member that only determines how values are read, such as a type, does not.
+    member that only determines how values are read, such as a type, carries none.
     """
     events = trial.events(with_value(message, document)) or []
     found: dict[Path, list[Cell]] = {}

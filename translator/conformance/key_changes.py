@@ -80,7 +80,7 @@ def key_changes(subject: Subject) -> None:
             _check_rows(change, moves, apart)
     if not found:
         raise NotApplicable(
-            "no message in the cases is JSON with a change of a row's key, or the plug-in rejects it with any other "
+            "the cases contain no JSON message that changes a row's key, or the plug-in rejects it with any other "
             "key. Add such a case, or test this property in the plug-in's own tests"
         )
 

@@ -139,7 +139,7 @@ def hostile_messages(subject: Subject) -> None:
             if isinstance(outcome, DeadLetter) and outcome.code == ErrorCode.DIALECT_FAILED:
                 raise Failed(
                     f"{name}, {what}: {plain_reason(outcome.reason)}",
-                    "Raise MessageError for what the plug-in does not read",
+                    "Raise MessageError for messages that the plug-in does not read",
                 )
 
 
@@ -161,7 +161,7 @@ def determinism(subject: Subject) -> None:
             if one != other:
                 raise Failed(
                     f"{name} gives other bytes {where}",
-                    "Use no clock, no randomness, no order of a set, and no state from earlier messages",
+                    "Do not depend on a clock, randomness, the order of a set, or earlier messages",
                 )
 
 

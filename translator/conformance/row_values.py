@@ -23,7 +23,7 @@ from translator.conformance.trial import Subject, Trial, with_value
 from translator.message import Message
 
 NO_CARRIERS = (
-    "no message in the cases is JSON with a column's value in a member. Test this property in the plug-in's own tests"
+    "the cases contain no JSON message with a column's value in a member. Test this property in the plug-in's own tests"
 )
 
 

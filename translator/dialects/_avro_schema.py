@@ -5,8 +5,8 @@ contains itself, a few names that expand to billions of fields without a byte of
 a tree of `AvroType` within the limits or rejected. Arrays and maps are not allowed: no supported writer uses them for
 rows and headers, and a count alone can request any amount of memory.
 
-Names are not restricted to the characters that Avro allows: a registered namespace can be
-`com.attunity.queue.msg.chips-qa.X` (docs/formats/qlik.md §3b). Each schema has its own name table, and a name can be
+Names are not restricted to the characters that Avro allows: a registered namespace may be
+`com.attunity.queue.msg.chips-qa.X` (docs/formats/qlik.md §3b). Each schema has its own name table, and a name may be
 redefined, for example by a column called `Lineage` (docs/formats/qlik.md §2). Only a reference to a name with two
 definitions is rejected.
 """

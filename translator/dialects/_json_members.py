@@ -97,7 +97,7 @@ def _is_whole(text: str) -> bool:
 
 
 def _not_whole(what: str, path: str) -> MessageError:
-    reason = f"{what} contains a lone surrogate (half of a character), which is only allowed in column values"
+    reason = f"{what} contains a lone surrogate (half of a character), which is allowed only in column values"
     return MessageError(ErrorCode.INVALID_FIELD, reason, path=path)
 
 

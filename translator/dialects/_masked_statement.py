@@ -36,7 +36,7 @@ _SIZED = re.compile(
     "nvarchar2|precision|raw|real|set|smallint|text|time|timestamp|timestamptz|timetz|tinyint|urowid|"
     "varbinary|varbit|varchar|varchar2|varying|varraw|year"
 )
-"""Types that can have a length, a precision or a scale in parentheses."""
+"""Types that may have a length, a precision or a scale in parentheses."""
 
 _SIZE = re.compile(r"-?\d{1,5}", re.ASCII)
 """A length or a precision. A longer number is always a value, regardless of the word before it."""

@@ -39,7 +39,7 @@ class BrokenRule(Exception):
 
 
 def call(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Call a plug-in. The function also checks and copies the result, because a result can be computed lazily.
+    """Call a plug-in. The function also checks and copies the result, because a result may be computed lazily.
 
     Raises:
         MessageError: the plug-in rejects the message or fails.

@@ -408,7 +408,7 @@ def _check_right(where: str, rights: Collection[AclOperation] | None, right: Acl
 
 
 def _note(place: TopicPartition) -> str:
-    """Return the metadata committed with an offset. The text that librdkafka returns can continue after the end of the
+    """Return the metadata committed with an offset. The text that librdkafka returns may continue after the end of the
     metadata (`start_offsets`).
     """
     try:

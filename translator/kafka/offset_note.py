@@ -7,7 +7,7 @@ import re
 from cdc_core.state_format import FORMAT, check_format
 
 END = ";"
-"""The end of each part. librdkafka returns metadata without a terminator, so any characters can follow the last part.
+"""The end of each part. librdkafka returns metadata without a terminator, so any characters may follow the last part.
 Earlier versions used a zero byte, which librdkafka cannot write when it commits in transactions.
 """
 

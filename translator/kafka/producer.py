@@ -27,9 +27,9 @@ NOT_ACKNOWLEDGED = (
 # Explanations to add to the library's error texts, which mention neither our settings nor what to check.
 _CAUSES: Mapping[int, str] = {
     KafkaError._MSG_TIMED_OUT: NOT_ACKNOWLEDGED,
-    KafkaError._UNKNOWN_TOPIC: "the topic does not exist any more",
-    KafkaError.UNKNOWN_TOPIC_OR_PART: "the topic does not exist any more",
-    KafkaError._UNKNOWN_PARTITION: "the topic has fewer partitions than at start",
+    KafkaError._UNKNOWN_TOPIC: "the topic no longer exists",
+    KafkaError.UNKNOWN_TOPIC_OR_PART: "the topic no longer exists",
+    KafkaError._UNKNOWN_PARTITION: "the topic has fewer partitions than at startup",
     KafkaError.TOPIC_AUTHORIZATION_FAILED: "this user is not allowed to write to it",
     KafkaError.CLUSTER_AUTHORIZATION_FAILED: "this user is not allowed to write as an idempotent producer",
 }

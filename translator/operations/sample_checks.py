@@ -62,7 +62,7 @@ def sample_checks(
 def _seen_tables(
     settings: Settings, catalog: MetadataCatalog, sources: Mapping[str, str], samples: Mapping[str, Sequence[Message]]
 ) -> SeenTables:
-    """Return the tables and columns in the samples before masking, because masks can remove columns."""
+    """Return the tables and columns in the samples before masking, because masks may remove columns."""
     unmasked = build_translators(settings.model_copy(update={"masks": MasksSettings()}), catalog)
     seen: dict[tuple[str, str], dict[str, str | None]] = {}
     for topic, messages in samples.items():

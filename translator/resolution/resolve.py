@@ -156,7 +156,7 @@ class Resolver:
     def resolve_run(
         self, translator: Translator, messages: Sequence[Message], outcomes: Counter[str]
     ) -> Sequence[Resolved]:
-        """Resolve a partition's messages in order. Only the last message can contain or need metadata. If it does, pass
+        """Resolve a partition's messages in order. Only the last message may contain or need metadata. If it does, pass
         it to `resolve`.
 
         Metadata is not learned until the messages before it have been written: see `Translator.translate_run`.

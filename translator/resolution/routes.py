@@ -73,7 +73,7 @@ class Routes:
             return known
         if len(self._partitions) >= self._allowed:
             raise TopicRefused(
-                f"topic {topic}: this process writes {self._allowed} topics of the projection already (limits.topics)"
+                f"topic {topic}: this process already writes {self._allowed} topics of the projection (limits.topics)"
             )
         until, why = self._refused.get(topic, (0.0, ""))
         if self._clock() < until:

@@ -54,7 +54,7 @@ def _report_difference(metrics: Metrics, source: str, found: PathDifference) -> 
         native_sha256=found.native,
         plain_sha256=found.plain,
         reason="the native and the plain path differ for this message; the plain result was written",
-        remedy="set native: off and report the problem; check what was written since the start with translator audit",
+        remedy="set native: off, report the problem, and check the output since the start with translator audit",
     )
 
 

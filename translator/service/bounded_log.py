@@ -24,7 +24,7 @@ class BoundedLog:
     """Writes the first lines of each kind in a minute. The next line of the same kind reports how many lines were
     omitted.
 
-    The number of kinds must be small, because each kind is remembered. A kind can consist of a source and a code, but
+    The number of kinds must be small, because each kind is remembered. A kind may consist of a source and a code, but
     must never contain a name from a message.
 
     Args:

@@ -46,7 +46,7 @@ RegisterSchema = Callable[[str, str], None]
 
 NO_REGISTRY = "is in a schema registry, but none is configured: set registry.url"
 NOT_REGISTERED = (
-    "is not in the schema registry. Check that registry.url is the registry of the writer, and replay once the schema "
+    "is not in the schema registry. Check that registry.url is the writer's registry, and replay once the schema "
     "is registered"
 )
 

@@ -116,7 +116,7 @@ class Metrics:
         )
         self._committed = Gauge(
             "cdc_table_commit_timestamp_seconds",
-            "Source commit time of the newest acknowledged event of a table, seconds since 1970. Limited by "
+            "Source commit time of a table's newest acknowledged event, in seconds since 1970. Limited by "
             "metrics.tables.",
             ("source", "table"),
             registry=self.registry,
@@ -150,7 +150,7 @@ class Metrics:
         )
         self.lag_seen = Gauge(
             "cdc_lag_seen_timestamp_seconds",
-            "Time of the last query for end offsets, seconds since 1970.",
+            "Time of the last query for end offsets, in seconds since 1970.",
             registry=self.registry,
         )
         self.given_up = Counter(
@@ -273,7 +273,7 @@ class Metrics:
         self._stopped.clear()
 
     def _tell_commit(self, table: tuple[str, str], committed_us: int) -> None:
-        """Set a table's newest commit time. The table's partitions can be acknowledged in any order."""
+        """Set a table's newest commit time. The table's partitions may be acknowledged in any order."""
         if committed_us > self._newest.get(table, -1):
             self._newest[table] = committed_us
             self._of(self._committed, *table).set(committed_us / 1e6)

@@ -42,7 +42,7 @@ class MetadataCatalog:
         self._refused: dict[Named, MessageError] = {}
 
     def is_announced(self, topic_key: str) -> bool:
-        """Return whether the schemas topic contains the schema with this key. Only then can a row refer to it."""
+        """Return whether the schemas topic contains the schema with this key. Only then may a row refer to it."""
         return topic_key in self._announced
 
     def announced(self, topic_key: str) -> None:

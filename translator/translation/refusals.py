@@ -13,7 +13,7 @@ from translator.errors import ErrorCode, MessageError
 _PACKAGE = Path(__file__).parents[1]
 
 MAX_REASON = 1_000
-"""Maximum length of a reason. Names in messages can be long, but a dead letter must fit into its topic."""
+"""Maximum length of a reason. Names in messages may be long, but a dead letter must fit into its topic."""
 
 _OF_NO_MESSAGE = frozenset(
     {ErrorCode.HELD, ErrorCode.DIALECT_FAILED, ErrorCode.INTERNAL, ErrorCode.TOO_LARGE, ErrorCode.TOPIC_REFUSED}
@@ -40,7 +40,7 @@ _FIXED_TEXTS: Mapping[ErrorCode, str] = {
     ErrorCode.KEY_MISSING: "the row has no key",
     ErrorCode.KEY_CHANGE_INCOMPLETE: "a key change lacks some key columns",
 }
-"""The meaning of each code whose reasons can contain text from a message."""
+"""The meaning of each code whose reasons may contain text from a message."""
 
 _LINES = 2
 """Files whose code all dialects share. The reason shows the line that called this code instead, which is more

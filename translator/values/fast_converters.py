@@ -73,7 +73,7 @@ _SIGN = "(?:-(?=[0-9.]*[1-9]))?"
 
 
 def _exact_text(value: object) -> str:
-    """Return a number's text. JSON can contain it as a number or as text. Returns "" for other types."""
+    """Return a number's text. JSON may contain it as a number or as text. Returns "" for other types."""
     return value if type(value) is str else str(value) if type(value) is Decimal else ""
 
 

@@ -43,7 +43,7 @@ def runbooks() -> Mapping[str, Runbook]:
 
 @cache
 def meanings() -> Mapping[str, Sequence[Meaning]]:
-    """Return all meanings by name. A name can mean something else in each dialect."""
+    """Return all meanings by name. A name may mean something else in each dialect."""
     text = resources.files("translator.web").joinpath("meanings.json").read_bytes()
     return msgspec.json.decode(text, type=dict[str, list[Meaning]])
 

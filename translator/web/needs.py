@@ -214,7 +214,7 @@ RULES: Sequence[NeedRule] = (
         "warning",
         "tables",
         "/sink",
-        "Act on the reason: a later event with all columns of the row repairs it.",
+        "Act on the reason: a later event with all of the row's columns repairs it.",
         _quarantined,
     ),
 )

@@ -112,9 +112,9 @@ def answer(question: PastedMessage) -> MessageReading:
     """
     value = _decoded(question)
     if len(value) > BYTES or len(question.before) > BYTES:
-        raise ConfigError(f"the message, and the messages before it, can each have at most {BYTES} bytes here")
+        raise ConfigError(f"the message, and the messages before it, may each have at most {BYTES} bytes here")
     if len(question.options.encode()) > OPTIONS_BYTES:
-        raise ConfigError(f"the options can have at most {OPTIONS_BYTES} bytes here")
+        raise ConfigError(f"the options may have at most {OPTIONS_BYTES} bytes here")
     before = [line.encode() for line in question.before.splitlines() if line.strip()]
     if question.dialect not in (RECOGNISE, *DIALECTS):
         raise ConfigError(unknown("dialect", question.dialect, [RECOGNISE, *DIALECTS]))

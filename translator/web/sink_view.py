@@ -119,7 +119,7 @@ class SinkState(Struct, frozen=True):
 
 
 class SinkView:
-    """The data for the sink's page. Each call can take seconds and belongs in a thread.
+    """The data for the sink's page. Each call may take seconds and belongs in a thread.
 
     Args:
         config: the sink's configuration file.

@@ -33,7 +33,7 @@ _LOADED = "r"
 
 _RELOAD_ENDED = {
     "reason": Reason.RELOAD_ENDED.value,
-    "detail": "its reload ended or was cancelled, but events that waited for it have not been applied",
+    "detail": "its reload ended or was canceled, but events that waited for it have not been applied",
 }
 
 # A reader that opens a table reads all commits since the last checkpoint in the table's log, and every batch opens

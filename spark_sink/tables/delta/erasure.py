@@ -88,7 +88,7 @@ def _purge(path: str, checkpoint: Callable[[], object]) -> int:
     checkpoint()
     log = _log(storage)
     if max((version for version, kind in log if kind.startswith("checkpoint.")), default=-1) < table.version():
-        raise FatalError("its log got no checkpoint, so the log's earlier entries were not deleted")
+        raise FatalError("no checkpoint of its log was written, so the log's earlier entries were not deleted")
     for version, kind in log:
         if version < table.version():
             storage.delete_file(f"{_LOG}/{version:020}.{kind}")

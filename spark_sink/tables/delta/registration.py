@@ -76,7 +76,7 @@ def _ticked(name: str) -> str:
 
 
 def _plain(path: str) -> str:
-    """Normalize a folder's path or URL, because it can be spelled in different ways."""
+    """Normalize a folder's path or URL, because it may be spelled in different ways."""
     return unquote(urlsplit(path)._replace(scheme="").geturl()).replace("//", "/").rstrip("/")
 
 

@@ -43,8 +43,8 @@ _NO_CLASS = (
 
 
 def catalog_traits(spark: SparkSession, warehouse: str, access: CatalogAccess) -> CatalogTraits:
-    """Return a catalog's traits, and log how they differ from the traits that the sink prefers. The catalog is only
-    tested if its traits are unknown.
+    """Return a catalog's traits, and log how they differ from the traits that the sink prefers. The catalog is tested
+    only if its traits are unknown.
 
     Raises:
         ConfigError: the catalog loses properties that the sink relies on.

@@ -341,7 +341,7 @@ def test_events_that_still_wait_after_the_reload(
     sample = lake.metrics.registry.get_sample_value
     assert (1, 0) == (sample("cdc_sink_parked_tables"), sample("cdc_sink_reloading_tables"))
     shown = str(run("status", "-c", "sink.yaml").output)
-    assert "events waiting: RELOAD_ENDED: its reload ended or was cancelled" in shown
+    assert "events waiting: RELOAD_ENDED: its reload ended or was canceled" in shown
     assert "once the cause is fixed, run: spark-sink resume shop_sales.orders" in shown
     assert "it is parked (RELOAD_ENDED); run `spark-sink resume" in (_reload(lake, "begin").error or "")
     lake.use(rules)

@@ -189,7 +189,7 @@ class TestRegistry:
         code, reason = letters(bench)[0]
         assert "SCHEMA_MISSING" == code
         assert (
-            "lessons: schema 7 is not in the schema registry. Check that registry.url is the registry of the writer"
+            "lessons: schema 7 is not in the schema registry. Check that registry.url is the writer's registry"
             in reason
         )
 

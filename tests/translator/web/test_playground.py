@@ -86,8 +86,8 @@ def test_metadata_comes_before() -> None:
         (PastedMessage("{}", dialect="canal", options="{"), "the options are not valid YAML"),
         (PastedMessage("{}", dialect="canal", options="[" * 10_000), "the options are not valid YAML"),
         (PastedMessage("{}", dialect="canal", options="profle: oss"), "did you mean profile?"),
-        (PastedMessage("x" * (1024 * 1024 + 1)), "can each have at most 1048576 bytes here"),
-        (PastedMessage("{}", before="\n" * (1024 * 1024 + 1)), "can each have at most 1048576 bytes here"),
+        (PastedMessage("x" * (1024 * 1024 + 1)), "may each have at most 1048576 bytes here"),
+        (PastedMessage("{}", before="\n" * (1024 * 1024 + 1)), "may each have at most 1048576 bytes here"),
     ],
 )
 def test_questions_that_cannot_be_asked(question: PastedMessage, words: str) -> None:

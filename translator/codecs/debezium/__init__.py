@@ -47,7 +47,7 @@ class DebeziumCodec:
         return native_projection(self._options, self._form_of, max_record)
 
     def encode(self, event: ChangeEvent, schema: TableSchema | None = None) -> list[Record]:
-        """Return an event's records: two for a key change, and a delete can be followed by a tombstone.
+        """Return an event's records: two for a key change, and a delete may be followed by a tombstone.
 
         Raises:
             MessageError: an option rejects the event, or the format cannot express it faithfully.

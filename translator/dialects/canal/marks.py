@@ -150,4 +150,4 @@ MARKS: tuple[WriterMark, ...] = (
 """The marks, sorted by how specific they are. The first one found applies."""
 
 MARKED_BY_VALUES = ("oss", "ckafka")
-"""Profiles in which the values of a row message can reveal another writer, and not only its type."""
+"""Profiles in which the values of a row message may reveal another writer, and not only its type."""

@@ -8,7 +8,7 @@ _KEPT = frozenset({
     *("database", "table", "type", "isDdl", "id", "gtid", "ts", "es"),
     *("mysqlType", "sqlType", "pkNames", "_tidb"),
 })  # fmt: skip
-"""Fields that contain nothing from a row. All other fields can contain row values."""
+"""Fields that contain nothing from a row. All other fields may contain row values."""
 
 
 def part_of(path: Path) -> Part:

@@ -62,7 +62,7 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     """The format of bytes. Defaults to the profile's usual format."""
 
     newline_batches: bool = False
-    """True if a record can contain several messages, one per line, as from TiCDC's storage sinks (§10)."""
+    """True if a record may contain several messages, one per line, as from TiCDC's storage sinks (§10)."""
 
     protobuf: bool = False
     """True if records are Canal's Protobuf packets, which it writes unless `flatMessage` is set (protobuf.py)."""

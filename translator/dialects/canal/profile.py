@@ -23,10 +23,10 @@ class Profile(Struct, frozen=True):
     """
 
     tidb: bool = False
-    """True if the writer can send the field `_tidb` and watermarks."""
+    """True if the writer may send the field `_tidb` and watermarks."""
 
     native_cells: bool = False
-    """True if cells can have any JSON type. If false, cells are text or null."""
+    """True if cells may have any JSON type. If false, cells are text or null."""
 
     deleted_in: Literal["data", "old", "either"] = "data"
     """The field that contains a DELETE's row, unless the history of an Alibaba instance determines it."""

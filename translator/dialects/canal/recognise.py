@@ -244,7 +244,7 @@ _DIRECTIONS: Mapping[str, Trait] = {
 """By profile: the trait of a sample that contradicts itself when it is read with that profile."""
 
 _ODD_SHARE = 0.05
-"""The fraction of a sample that can be damaged or from another writer without affecting the choice of profile."""
+"""The fraction of a sample that may be damaged or from another writer without affecting the choice of profile."""
 
 # If all traits in a set occur and nothing excludes the profile, no other writer is possible.
 _PROOFS: Mapping[str, Sequence[Trait]] = {

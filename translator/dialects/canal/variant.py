@@ -2,7 +2,7 @@
 
 Two things determine the result. The *era* is what the operator declared about the writer at the time of the message.
 The *shape* is the type, plus which of `data` and `old` contain rows. A single image cannot be misread, regardless of
-the field that contains it. Two images with the same columns can be misread, and only the era distinguishes them.
+the field that contains it. Two images with the same columns may be misread, and only the era distinguishes them.
 """
 
 from __future__ import annotations
@@ -211,7 +211,7 @@ def notes_on_old(images: Images, era: Era, key: Sequence[str]) -> tuple[str, ...
     """Return notes on an UPDATE with two full images that canal cannot have written, because canal lists changed
     columns.
 
-    In a message's first row, canal lists only changed columns in `old`. A topic that is partitioned by key can split a
+    In a message's first row, canal lists only changed columns in `old`. A topic that is partitioned by key may split a
     message. The first row may then list columns that changed in earlier rows (§4.3, §4.6). An unchanged column
     therefore proves nothing, and neither does a full image of a row whose key changed. However, if a key column is
     listed although it did not change, a statement must have changed the keys of other rows.

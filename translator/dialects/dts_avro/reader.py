@@ -31,7 +31,7 @@ TABLES = 4096
 class RecordReader:
     """Reads records with any schema version.
 
-    Caches each table's columns. They are reused only for the same bytes, so the cache only affects speed. Looking them
+    Caches each table's columns. They are reused only for the same bytes, so the cache affects only speed. Looking them
     up by name alone caused a bug in a vendor's client (§7).
     """
 

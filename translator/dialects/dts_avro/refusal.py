@@ -19,9 +19,7 @@ class Refusals:
         self._scan = compile_scan(V2, max_items)
 
     def of(self, value: bytes) -> MessageError:
-        """Return the error. Only use this after reading failed, because a valid record can start with the same
-        bytes.
-        """
+        """Return the error. Use this only if reading failed, because a valid record may start with the same bytes."""
         try:
             self._scan_whole(value)
         except TooMany as damage:

@@ -180,7 +180,7 @@ class RowReader:
     # -- the images
 
     def _row(self, layout: Layout, images: _Images) -> tuple[Layout, _Canonical, _Canonical, Findings]:
-        """Return the layout with which the images were read, both images, and the findings about their values."""
+        """Return the layout used to read the images, both images, and the findings about their values."""
         if not layout.contradicted:
             findings = Findings()
             try:

@@ -1,6 +1,6 @@
 """The text of an Avro schema as it is stored: the parts needed to read data, and no text that could quote data.
 
-A schema can contain more: defaults, documentation, fields added by the writer. A writer's defaults are never used. The
+A schema may contain more: defaults, documentation, fields added by the writer. A writer's defaults are never used. The
 stored text goes to the metadata topic, and any of these parts could contain column values, including masked ones.
 """
 

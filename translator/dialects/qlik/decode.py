@@ -70,8 +70,8 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     carry: tuple[Literal["streamPosition", "externalSchemaId"], ...] = ()
     """Headers to include in `ext`."""
     message_key: Literal["unknown", "primary_key", "table"] = "unknown"
-    """The content of the Kafka key that the task writes. The content can be the key column's value, which is used for a
-    DELETE without a row. It can also be `SCHEMA+TABLE`, which identifies the table if neither metadata nor `topics`
+    """The content of the Kafka key that the task writes. The content may be the key column's value, which is used for a
+    DELETE without a row. It may also be `SCHEMA+TABLE`, which identifies the table if neither metadata nor `topics`
     does.
     """
     control_tables: Literal["pass", "skip"] = "pass"

@@ -108,7 +108,7 @@ def read_document(frame: Frame, limits: Limits) -> MetadataDocument:
 
 
 def _announced_id(frame: Frame) -> str:
-    """Return the id to which data messages refer. The envelope repeats the id or, according to Replicate's Help, can
+    """Return the id to which data messages refer. The envelope repeats the id or, according to Replicate's Help, may
     leave it null.
     """
     path = f"{frame.path}.schemaId"

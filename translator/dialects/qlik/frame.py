@@ -87,12 +87,12 @@ def open_json(value: bytes, limits: Limits, splitter: Splitter | None) -> Frame:
 
 
 def _is_column(member: object, splitter: Splitter | None) -> bool:
-    """Return whether a root field can be a cell. If columns are root fields, they can have any name."""
+    """Return whether a root field can be a cell. If columns are root fields, they may have any name."""
     return splitter is not None and splitter.columns_beside and not isinstance(member, dict)
 
 
 def _members(root: JsonObject) -> int:
-    """Return the minimum number of fields in the objects of a data message. The objects can have more fields."""
+    """Return the minimum number of fields in the objects of a data message. The objects may have more fields."""
     body = root.get("message", root)
     if type(body) is not dict:
         return -1

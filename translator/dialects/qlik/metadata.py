@@ -175,7 +175,7 @@ _ZONED = re.compile(r"(?:Z|[+-]\d{2}:?\d{2})\Z", re.ASCII)
 
 
 def canonical_type(column: MetadataColumn) -> str:
-    """Return a column's type. A NUMERIC without precision can be any number (Oracle's NUMBER, §6). A scale that would
+    """Return a column's type. A NUMERIC without precision may be any number (Oracle's NUMBER, §6). A scale that would
     add too many zeros is not used.
     """
     type_ = TYPES[column.type] if column.undocumented is None else "unknown"

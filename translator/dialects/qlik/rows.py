@@ -32,7 +32,7 @@ def read_sections(frame: Frame, op: str, limits: Limits, *, has_key: bool) -> Se
     ignored.
 
     All known programs that read real output find a DELETE's row in `data`, but some writers use `beforeData` (§7). If
-    both images exist, one that contains only nulls is ignored. The row can also be in the Kafka key alone (§11). In
+    both images exist, one that contains only nulls is ignored. The row may also be in the Kafka key alone (§11). In
     that case, both images are missing or contain only nulls, as required by a writer schema in which `data` cannot be
     null.
 
@@ -62,7 +62,7 @@ _ROW_IN_KEY = Sections(None, None, {})
 
 
 def _has_value(row: JsonObject | None) -> bool:
-    """Return whether a row has more than nulls. An image that was not sent can have only nulls."""
+    """Return whether a row has more than nulls. An image that was not sent may have only nulls."""
     return row is not None and any(value is not None for value in row.values())
 
 

@@ -29,7 +29,7 @@ HEADER_NAMES = (
     "schema",
     "table",
 )
-"""The names that can occur in the headers (§1, §4)."""
+"""The names that may occur in the headers (§1, §4)."""
 
 _ADDED = ("externalSchemaId", "schema", "table")
 """Headers that only exist if a user added them to the task."""

@@ -41,7 +41,7 @@ from translator.state.table_holds import HeldTable, HoldMark, Holds, caught_up, 
 from translator.translation.dead_letter import DeadLetter
 
 AT_ONCE = 500
-"""Maximum number of messages delivered before marks are written. It is also the maximum number of messages that can be
+"""Maximum number of messages delivered before marks are written. It is also the maximum number of messages that may be
 replayed again after a crash.
 """
 

@@ -124,7 +124,7 @@ class Delivery(Protocol):
         ...
 
     async def wait_for_capacity(self) -> None:
-        """Return when another batch can be added.
+        """Return once another batch can be added.
 
         Raises:
             FatalError: as `reap`.

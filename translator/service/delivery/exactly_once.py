@@ -265,7 +265,7 @@ class ExactlyOnceDelivery:
             self._acknowledge()  # the batch was closed without messages, or after its last message was committed
 
     async def wait_for_capacity(self) -> None:
-        """Return when another batch can be added. At the batch limit, the transaction ends early."""
+        """Return once another batch can be added. At the batch limit, the transaction ends early."""
         self._hurry = self._hurry or len(self._queues) >= self._bounds.batches
         await until_capacity(self, self._bounds.batches, self._bounds.events)
 

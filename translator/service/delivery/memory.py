@@ -198,7 +198,7 @@ class InMemoryDelivery:
         self._queues.acknowledge_while(lambda batch: batch.closed and not batch.pending)
 
     async def wait_for_capacity(self) -> None:
-        """Return when another batch can be added."""
+        """Return once another batch can be added."""
         await until_capacity(self, self._bounds.batches, self._bounds.events)
 
     def fail_stop(self) -> None:
