@@ -25,6 +25,7 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
             "position",
             "statement_notes",
             "table_id",
+            "table_contract",
             "metrics_registry",
             "sized_cache",
             "state_format",

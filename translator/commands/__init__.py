@@ -19,6 +19,7 @@ _COMMANDS = {
     "audit": "Report what happened to every raw record, based on topic contents instead of counters.",
     "capture": "Write records of a topic to standard output as a record file.",
     "check": "Check a configuration file: settings, dialects, codecs, their options, and declared tables.",
+    "contract": "Write a data contract for each table, and check a schema or a DDL statement against contracts.",
     "desk": "Serve the playground: paste a message to see which product wrote it, how it is interpreted, and its "
     "events.",
     "dialect": "Create a dialect plug-in, and test whether a plug-in satisfies the dialect contract.",

@@ -21,7 +21,9 @@ class StateSnapshot(Struct, frozen=True):
     """The newest record for each key in the two compacted topics. Times are record timestamps in milliseconds."""
 
     schemas: dict[str, tuple[int, TableSchema]]
-    """By key: source/db/schema/table/schema_id, with `/` and `%` in names percent-encoded."""
+    """By key: source/db/schema/table/schema_id, with `/` and `%` in names percent-encoded. Schemas are in the order in
+    which they were last announced.
+    """
     metadata: dict[str, tuple[int, bytes]]
     """Documents by source/key."""
     stops: list[PartitionStop]
@@ -46,7 +48,7 @@ def read_state(settings: Settings, say: Callable[[str], None]) -> StateSnapshot:
     newest = {(record.topic(), record.key()): record for record in reader.to_end()}
     reader.close()
     known = StateSnapshot({}, {}, [])
-    for (topic, key), record in newest.items():
+    for (topic, key), record in sorted(newest.items(), key=lambda item: item[1].offset() or 0):
         time, value = record.timestamp()[1], record.value()
         if topic == output.metadata_topic:
             if value is not None and (stop := stop_of((key or b"").decode(), value)):
