@@ -27,6 +27,7 @@ from tests.cdc_core.metrics_of_both import registries
 from tests.surfaces import python_names
 from translator import conformance, dialect_api
 from translator.operations.audit import Account, AuditFinding, AuditFindings, AuditReport
+from translator.operations.contracts import Breach, ContractCheck
 from translator.operations.diff import Comparison, Difference, Example
 from translator.operations.learn import LearnedMetadata, LearnReport
 from translator.operations.sample_checks import Check
@@ -48,6 +49,7 @@ _DIALECT_MODULES = (dialect_api, conformance)
 _JSON: Mapping[str, tuple[type[msgspec.Struct], ...]] = {
     "translator audit": (AuditReport, Account, AuditFindings, AuditFinding),
     "translator check": (Check,),
+    "translator contract check": (ContractCheck, Breach),
     "translator diff": (Comparison, Difference, Example),
     "translator learn": (LearnReport, LearnedMetadata),
     "translator send": (Sent,),

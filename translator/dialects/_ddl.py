@@ -59,9 +59,28 @@ def _read(sql: str, dialect: Dialect) -> Statement | None:
         return _truncate(tokens[1:])
     if tokens[0].token_type == TokenType.RENAME:
         return _rename(tokens[1:], dialect)
-    trees = _strict(dialect.parser_class)(dialect=dialect, error_level=ErrorLevel.IMMEDIATE).parse(tokens, sql)
+    trees = _parsed(tokens, sql, dialect)
     rule = _RULES.get(type(trees[0])) if len(trees) == 1 else None
     return rule(trees[0]) if rule is not None else None
+
+
+def syntax_trees(sql: str, dialect: str) -> list[exp.Expr] | None:
+    """Return the syntax tree of each statement in a text from an operator, or None if one of them is not understood.
+
+    `dialect` is the name that sqlglot uses.
+    """
+    try:
+        found = Dialect.get_or_raise(dialect)
+        return [tree for tree in _parsed(found.tokenize(sql), sql, found) if tree is not None]
+    except Exception:  # in addition to its own errors, sqlglot can raise AttributeError, RecursionError and others
+        return None
+
+
+def _parsed(tokens: list[Token], sql: str, dialect: Dialect) -> list[Any]:
+    trees: list[Any] = _strict(dialect.parser_class)(dialect=dialect, error_level=ErrorLevel.IMMEDIATE).parse(
+        tokens, sql
+    )
+    return trees
 
 
 def _without_end(tokens: list[Token]) -> list[Token]:

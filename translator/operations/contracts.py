@@ -1,15 +1,18 @@
-"""Contracts for the tables in the schemas topic."""
+"""Contracts for the tables in the schemas topic: the documents, and the schemas that break them."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from msgspec import Struct
+
 from cdc_core.envelope import TableSchema
-from cdc_core.table_contract import contract_id, document
+from cdc_core.errors import quote
+from cdc_core.table_contract import TableContract, breaches, contract_id, document, read
 from cdc_core.table_id import TableId, joined_name
 from translator.config.settings import Settings
 from translator.errors import ConfigError
@@ -17,6 +20,20 @@ from translator.errors import ConfigError
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST = 200
 """Maximum length of a file name without its extension and hash. A key of a Kubernetes ConfigMap has at most 253."""
+
+
+class Breach(Struct, frozen=True):
+    """A way in which a table breaks its contract. `table` is `source/db/schema/table`, as in contracts."""
+
+    table: str
+    breach: str
+
+
+class ContractCheck(Struct, frozen=True):
+    """The result of `translator contract check`."""
+
+    compatible: bool
+    breaches: list[Breach]
 
 
 def newest_schemas(schemas: Iterable[TableSchema], pattern: str = "*") -> dict[TableId, TableSchema]:
@@ -80,3 +97,33 @@ def write(contracts: Mapping[TableId, str], folder: Path) -> Iterator[Path]:
             yield file
     except OSError as error:
         raise ConfigError(f"cannot write the contracts to {folder}: {error.strerror}") from None
+
+
+def read_all(paths: Iterable[Path]) -> list[TableContract]:
+    """Return the contracts in several files and folders.
+
+    Raises:
+        ConfigError: one of them cannot be read, or two contracts are for the same table.
+    """
+    found: dict[TableId, TableContract] = {}
+    for path in paths:
+        for table, contract in read(path).items():
+            if table in found:
+                raise ConfigError(f"{path}: another contract for the table {table} was already read")
+            found[table] = contract
+    return list(found.values())
+
+
+def breaches_by_schema(contract: TableContract, schema: TableSchema | None) -> list[Breach]:
+    """Return the ways in which a table's newest schema breaks the contract; None if the table has no schema."""
+    if schema is None:
+        sentences = ["the schemas topic has no schema for the table"]
+    else:
+        sentences = breaches(contract, schema.column_types, schema.key_columns)
+        sentences += can_be_null(contract, [column.name for column in schema.columns if column.nullable])
+    return [Breach(contract_id(contract.table), sentence) for sentence in sentences]
+
+
+def can_be_null(contract: TableContract, nullable: Container[str]) -> list[str]:
+    """Return one sentence for each required column that the source allows to be NULL."""
+    return [f"the column {quote(name)} can be NULL" for name in contract.required if name in nullable]

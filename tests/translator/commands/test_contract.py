@@ -1,13 +1,15 @@
 """`translator contract` on the real broker exports contracts, and reports schemas and statements that break them."""
 
+import json
 from pathlib import Path
 
 import yaml
 from confluent_kafka import Producer
 
 from cdc_core.envelope import Column, TableSchema
-from cdc_core.table_contract import read
+from cdc_core.table_contract import document, read
 from tests.translator.commands._bench import Bench
+from tests.translator.commands._program import run
 from translator.resolution.resolve import schema_record
 
 ID = Column("id", "int64", nullable=False, key=1, native="bigint")
@@ -33,7 +35,7 @@ def test_export(shop: Bench, tmp_path: Path) -> None:
     assert 0 == ran.returncode, ran.stderr
     files = [Path(line) for line in ran.stdout.splitlines()]
     assert sorted(files) == sorted(folder.iterdir())
-    assert ["shop.sales..odd_items-8ae85586.yaml", "shop.sales..orders.yaml"] == sorted(file.name for file in files)
+    assert ["shop.sales..odd_items-53450a78.yaml", "shop.sales..orders.yaml"] == sorted(file.name for file in files)
     found = {contract.table.table: contract for contract in read(folder).values()}
     assert {"orders": ("id", "note"), "odd items": ("id",)} == {name: one.required for name, one in found.items()}
     before = {file: file.read_bytes() for file in files}
@@ -63,3 +65,39 @@ def test_one_table_is_printed(shop: Bench) -> None:
     for pattern, said in (("*", "2 tables match *"), ("x", "no schema for a table that matches x")):
         ran = shop.run("contract export", "--table", pattern)
         assert (2, "", True) == (ran.returncode, ran.stdout, said in ran.stderr)
+
+
+def test_check_a_statement(tmp_path: Path) -> None:
+    """The command needs no broker and no configuration. It exits with 1 if a contract is broken."""
+    (contract := tmp_path / "orders.yaml").write_text(document(ORDERS))
+    (ddl := tmp_path / "change.sql").write_text("ALTER TABLE sales.orders DROP COLUMN note")
+    ran = run("contract", "check", str(contract), "--ddl", str(ddl))
+    assert (1, "shop/sales//orders: the column 'note' is missing\n", "") == (ran.returncode, ran.stdout, ran.stderr)
+    ran = run("contract", "check", str(contract), "--ddl", str(ddl), "--json")
+    breach = {"table": "shop/sales//orders", "breach": "the column 'note' is missing"}
+    assert (1, {"compatible": False, "breaches": [breach]}) == (ran.returncode, json.loads(ran.stdout))
+    ddl.write_text("ALTER TABLE sales.items ADD COLUMN note INT")
+    ran = run("contract", "check", str(contract), "--ddl", str(ddl))
+    assert (0, "", True) == (ran.returncode, ran.stdout, "no statement changes a table with a contract" in ran.stderr)
+    ddl.write_text("ALTER TABLE")
+    ran = run("contract", "check", str(contract), "--ddl", str(ddl))
+    assert (2, "", True) == (ran.returncode, ran.stdout, "the DDL is not understood as mysql" in ran.stderr)
+
+
+def test_check_the_newest_schemas(shop: Bench, tmp_path: Path) -> None:
+    (tmp_path / "contracts").mkdir()
+    for name, schema in (("orders", ORDERS), ("items", ITEMS)):
+        (tmp_path / "contracts" / f"{name}.yaml").write_text(document(schema))
+    nullable = Column("note", "string", nullable=True)
+    announce(shop, ORDERS)
+    orders = str(tmp_path / "contracts" / "orders.yaml")
+    assert (0, "") == ((ran := shop.run("contract check", orders)).returncode, ran.stdout)
+    announce(shop, TableSchema.of("shop", "sales", None, "orders", [ID, nullable], "primary"))
+    ran = shop.run("contract check", str(tmp_path / "contracts"))
+    said = ["shop/sales//odd items: the schemas topic has no schema for the table"]
+    assert (1, [*said, "shop/sales//orders: the column 'note' can be NULL"]) == (
+        ran.returncode,
+        ran.stdout.splitlines(),
+    )
+    ran = shop.run("contract check", orders, orders)
+    assert (2, True) == (ran.returncode, "another contract for the table" in ran.stderr)
