@@ -28,7 +28,7 @@ def check_format(found: str | None, where: str, writer: str | None = None) -> No
     """Raise an error unless this release can read a state.
 
     Args:
-        found: the stored format; None for a state from before release 0.1.0.
+        found: the stored format, or None for a state from before release 0.1.0.
         where: the location of the state, for the error.
         writer: the release that wrote the state, if it is known.
 

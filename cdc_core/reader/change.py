@@ -82,7 +82,7 @@ class Change(Struct, frozen=True, dict=True):
 
     @property
     def op(self) -> str | None:
-        """The operation: `r`, `c`, `u`, `d` or `t`; None unless the kind is `row`."""
+        """The operation: `r`, `c`, `u`, `d` or `t`, or None unless the kind is `row`."""
         return self.event.op
 
     @property

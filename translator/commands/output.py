@@ -30,7 +30,7 @@ def print_table(
     When the output is a file or a pipe, each row is one line.
 
     Args:
-        console: where to print; None for standard output.
+        console: where to print, or None for standard output.
     """
     # Imported here because every command imports `say`, and importing rich takes a tenth of a second.
     from rich.console import Console

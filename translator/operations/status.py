@@ -31,7 +31,7 @@ class PartitionStatus(Struct, frozen=True):
     """One raw partition's position.
 
     Args:
-        committed: the offset at which the group resumes; None if the group has committed nothing.
+        committed: the offset at which the group resumes, or None if the group has committed nothing.
         lag: number of unread offsets; some have no record.
         behind_seconds: age of the oldest unread record, by its timestamp; 0 if all were read.
         rate: offsets per second since the last refresh; None at the first refresh.
@@ -92,7 +92,7 @@ class Status(Struct, frozen=True):
     """The complete state at one point in time.
 
     Args:
-        members: the processes that read as this group; None if the brokers do not report them.
+        members: the processes that read as this group, or None if the brokers do not report them.
         missing: sentences about the topics that do not exist.
         plugins: the plug-ins that provide the sources' dialects, as installed where the command runs.
     """

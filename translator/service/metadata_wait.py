@@ -60,9 +60,9 @@ class MetadataWaiter:
 
     Args:
         seconds: how long a message waits (`timing.metadata_wait`).
-        fetch: queries the registry, in a thread; None if no registry is configured.
+        fetch: queries the registry, in a thread, or None if no registry is configured.
         say: called while the registry does not respond.
-        register: requests the id of one of our schemas, in a thread; None if no output needs one.
+        register: requests the id of one of our schemas, in a thread, or None if no output needs one.
     """
 
     def __init__(

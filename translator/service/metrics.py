@@ -52,9 +52,9 @@ class BatchAccount(Struct):
     native: Tallies[str] = field(default_factory=Tallies)
     """Records by outcome on the native path: translated, or the reason why the plain path handled them."""
     next_offset: int | None = None
-    """Offset of the raw record after the batch; None if the batch is not part of a partition."""
+    """Offset of the raw record after the batch, or None if the batch is not part of a partition."""
     newest_record_ms: int | None = None
-    """The last raw record's timestamp, in milliseconds since 1970; None if the record has no timestamp."""
+    """The last raw record's timestamp, in milliseconds since 1970, or None if the record has no timestamp."""
 
     def count(self, events: Iterable[ChangeEvent]) -> None:
         """Count a record's events."""

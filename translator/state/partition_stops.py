@@ -34,7 +34,7 @@ class PartitionStop(Struct, frozen=True):
 
         Args:
             topic_id: the id of the topic that exists now.
-            committed: the offset at which the group resumes; None if the group has committed nothing.
+            committed: the offset at which the group resumes, or None if the group has committed nothing.
         """
         return self.topic_id == topic_id and (committed is None or committed <= self.offset)
 

@@ -93,7 +93,7 @@ class Translator:
     """Translates messages from one source.
 
     Args:
-        order: how to order the source's rows; None for arrival order.
+        order: how to order the source's rows, or None for arrival order.
         masks: the source's column masks, or None.
     """
 

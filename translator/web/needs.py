@@ -42,7 +42,7 @@ class NeedRule(NamedTuple):
     """A reason to act.
 
     Args:
-        alert: the alert with the same condition, which is also the name of its runbook; None if there is no alert.
+        alert: the alert with the same condition, which is also the name of its runbook, or None if there is no alert.
         part: the part of the pipeline that is affected.
         page: the page of the desk that shows details.
         advice: what to do, in one sentence.

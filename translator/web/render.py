@@ -33,7 +33,7 @@ async def asked(ask: Callable[[], Found], nav: Nav, *, seconds: float | None = _
     """Return the result of a call that queries brokers, or an error page with the reason.
 
     Args:
-        seconds: how long the client waits, including the wait for other calls; None for no limit.
+        seconds: how long the client waits, including the wait for other calls, or None for no limit.
     """
     try:
         async with asyncio.timeout(seconds):

@@ -36,7 +36,7 @@ class LetterView(Struct, frozen=True):
     Args:
         layout: names, types and lengths in the message; only the size for a source with masks.
         now: the message's result with the current configuration, in lines without row data.
-        raw: the message; None if it must not be shown.
+        raw: the message, or None if it must not be shown.
         events: the resulting events; empty if they must not be shown.
         dialect: the dialect of the source; empty if the configuration no longer contains the source.
     """

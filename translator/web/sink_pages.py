@@ -23,7 +23,7 @@ class TableRow(NamedTuple):
 
     Args:
         changed: when a batch last changed it, and which.
-        command: how to resume a parked table once the cause is corrected; None for other tables.
+        command: how to resume a parked table once the cause is corrected, or None for other tables.
         verified: a sentence for each source that the table was compared with.
         differs: whether the last conclusive comparison with any source found differing rows.
     """

@@ -39,7 +39,7 @@ class SinkVerification(Struct, frozen=True):
 
     Args:
         left_out: the number of rows that could not be compared.
-        verified_through: the end of the last batch that the table is verified through; None if it never was.
+        verified_through: the end of the last batch that the table is verified through, or None if it never was.
         conclusive: the last verification that was not inconclusive, if any.
     """
 

@@ -73,7 +73,7 @@ class DtsRecord(Struct):
     before: Image | str | None
     after: Image | str | None
     others: Sequence[int] | None
-    """Indexes of the values that differ between the two images; None if they were not compared."""
+    """Indexes of the values that differ between the two images, or None if they were not compared."""
     born_timestamp: int | None
     """None in a version 2 record."""
 

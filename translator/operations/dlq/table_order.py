@@ -43,7 +43,7 @@ class ReplayOrder:
         """Block the dead letters that come after a dead letter that is not replayed.
 
         Args:
-            translator: the translator for the dead letter's message; None if the message cannot be read.
+            translator: the translator for the dead letter's message, or None if the message cannot be read.
             impossible: the dead letter can never be replayed. If no code has the policy `hold_table`, the dead letter
                 blocks no other dead letters.
         """

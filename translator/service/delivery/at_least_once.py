@@ -107,7 +107,7 @@ class AtLeastOnceDelivery:
 
     @property
     def progress(self) -> int | None:
-        """A number that changes with each report; None if no report is outstanding."""
+        """A number that changes with each report, or None if no report is outstanding."""
         return self.writer.reports if self.records else None
 
     @property

@@ -78,7 +78,7 @@ class Delivery(Protocol):
 
     @property
     def progress(self) -> int | None:
-        """A number that changes with every delivery; None while nothing is outstanding."""
+        """A number that changes with every delivery, or None while nothing is outstanding."""
         ...
 
     @property

@@ -176,7 +176,7 @@ class ExactlyOnceDelivery:
 
     @property
     def progress(self) -> int | None:
-        """A number that changes when a transaction ends; None while no transaction is open."""
+        """A number that changes when a transaction ends, or None while no transaction is open."""
         outside = self._outside.progress
         if not self._offsets and self._ending is None and outside is None:
             return None

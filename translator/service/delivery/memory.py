@@ -120,7 +120,7 @@ class InMemoryDelivery:
 
     @property
     def progress(self) -> int | None:
-        """A number that changes with each report; None if no report is outstanding."""
+        """A number that changes with each report, or None if no report is outstanding."""
         return self._reports if self.records else None
 
     @property
