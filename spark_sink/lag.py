@@ -24,7 +24,8 @@ class Lag:
     Args:
         entry: returns what Spark recorded before it began a batch.
         ends: returns the offset after the last readable record in each partition.
-        begins: returns the offset in each partition at which the first batch begins; None if that offset is not needed.
+        begins: returns the offset in each partition at which the first batch begins, or None if that offset is not
+            needed.
     """
 
     def __init__(

@@ -177,7 +177,7 @@ class TableReport(Struct, frozen=True):
         table: the table's name in the lakehouse. If another table has or had this name, the name under which the events
             are parked.
         source: the source table, which distinguishes the tables on a route; "" if there is none.
-        choice: the engine that writes the table; None if the table does not exist yet.
+        choice: the engine that writes the table, or None if the table does not exist yet.
         version: the table version afterwards. If the table has orders, the driver sets it.
         extent: the range that the whole route covers, set only in the route's first report.
         wide: statements without a table, which the driver handles when the batch ends.

@@ -46,7 +46,7 @@ def answer(url: str | None, token: str, query: str) -> list[list[Any]]:
     """Return a query's rows. In the query, tables in a REST catalog are `lake.NAMESPACE.TABLE`.
 
     Args:
-        url: the catalog's address; None if the query reads tables in folders.
+        url: the catalog's address, or None if the query reads tables in folders.
 
     Raises:
         DuckDbError: the query failed.

@@ -12,7 +12,7 @@ class Panel(NamedTuple):
     Args:
         about: a description of what the panel shows, and what to look for.
         query: PromQL, with PODS in place of the label matchers for the selected pods.
-        legend: the name of a line, made from the line's labels.
+        legend: the template for a line's name, with the line's labels as placeholders.
         unit: Grafana's name for the unit.
         steps: the thresholds at which a single figure changes color. The first one has no value.
         alert: the alert for the same condition, whose runbook the panel links to.

@@ -32,11 +32,10 @@ class RejectedEvents:
     anything.
 
     Args:
-        parking: the parked tables; None while parked events are being replayed.
+        parking: the parked tables, or None while parked events are being replayed.
         app: pipeline and checkpoint, which mark the commits together with the name.
         name: the lakehouse table's name, or the name under which its events are parked.
-        table: the events' source table; None if unknown.
-        records: the records from which the events were read.
+        table: the events' source table, or None if unknown. records: the records from which the events were read.
     """
 
     tables: Tables

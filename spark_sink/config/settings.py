@@ -409,7 +409,7 @@ class Settings(_Section):
 
     @property
     def iceberg_catalog(self) -> CatalogAccess | None:
-        """The connection to the catalog for the Iceberg tables; None if the tables are folders."""
+        """The connection to the catalog for the Iceberg tables, or None if the tables are folders."""
         catalog, warehouse = self.tables.iceberg_catalog, self.tables.warehouse
         if catalog is None:
             return None

@@ -23,7 +23,7 @@ class TableRules:
             several scopes feed.
         tombstone_days: the time for which deleted rows are remembered.
         policies: the policy for each kind of schema change.
-        park_rejected: the maximum number of invalid events per batch, above which the table is parked; None for no
+        park_rejected: the maximum number of invalid events per batch, above which the table is parked, or None for no
             limit.
         statements: the rules for statements that change existing rows without row events.
         soft_deletes: whether deleted rows keep their values and are never removed.

@@ -37,8 +37,8 @@ class Verification(NamedTuple):
         against: what the table was compared with.
         at: when the verification ended.
         batch: the batch after which the table was compared.
-        through: when that batch ended, if the table is verified through it; None if rows differ or were skipped.
-        differing: the number of rows that differ; None if the comparison was inconclusive.
+        through: when that batch ended, if the table is verified through it, or None if rows differ or were skipped.
+        differing: the number of rows that differ, or None if the comparison was inconclusive.
         left_out: the number of rows that could not be compared.
     """
 

@@ -43,7 +43,7 @@ def check_topic(topic: str, found: str | None, noted: str | None) -> None:
     """Raise an error unless this is the topic that the pipeline has read before.
 
     Args:
-        noted: the recorded id; None if the pipeline has not recorded one yet.
+        noted: the recorded id, or None if the pipeline has not recorded one yet.
 
     Raises:
         ConfigError: the topic was deleted and created again.

@@ -48,7 +48,7 @@ class RawRecordMissing(Exception):
 
 
 def record_bytes(records: pa.Table, places: Sequence[int]) -> list[bytes | None]:
-    """Return the records at these indexes; None for a record without a value.
+    """Return the records at these indexes, or None for a record without a value.
 
     Raises:
         RawRecordMissing: the raw records were not sent along.

@@ -56,9 +56,8 @@ NOTHING = Memory()
 
 class RowMark(Struct, frozen=True, gc=False):
     """The sink's own columns in a stored row. They include the scope that wrote the row last, the row's position in
-    that scope, and the time at which the source committed the event at this position (microseconds, UTC; None if
-    unknown).
-    """
+    that scope, and the time at which the source committed the event at this position (microseconds, UTC, or None if
+    unknown)."""
 
     scope: str
     pos: str

@@ -68,8 +68,8 @@ class Version:
     """One version of a row: its state from one event until the next.
 
     Args:
-        op: the event's operation; None if the event was quarantined.
-        sets: the columns that the event contains; None if it set the whole row.
+        op: the event's operation, or None if the event was quarantined.
+        sets: the columns that the event contains, or None if it set the whole row.
         values: the values in the event; after `Timeline.settle`, the values of all columns.
         gap: whether the event by its own content leaves the row incomplete.
     """

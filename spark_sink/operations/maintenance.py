@@ -85,7 +85,8 @@ def due(files: TableFiles, rules: MaintenanceRules, vacuumed: float | None, now:
     steps.
 
     Args:
-        vacuumed: the next vacuum is due a day after this time, which is in seconds like `now`; None for a vacuum now.
+        vacuumed: the next vacuum is due a day after this time, which is in seconds like `now`, or None for a vacuum
+            now.
     """
     if files.foreign:
         return []

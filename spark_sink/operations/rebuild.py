@@ -77,7 +77,7 @@ class RebuildTask(Task):
         target: the table; records for other tables are ignored.
         built: the new table's marker. A table without this marker is the old table, and counts as missing.
         into: the name under which the new table is written. By default, it replaces the table.
-        owner: the source table whose records are read; None for any source table that the name belongs to.
+        owner: the source table whose records are read, or None for any source table that the name belongs to.
         without: the records to leave out.
     """
 

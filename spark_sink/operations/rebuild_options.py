@@ -67,7 +67,7 @@ def options_for_copy(
     """Return the options for a rebuild under another name.
 
     Args:
-        as_of: a batch number or a time; None for everything that the sink has read.
+        as_of: a batch number or a time, or None for everything that the sink has read.
 
     Raises:
         ConfigError: the time or a range is not valid.

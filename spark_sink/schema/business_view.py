@@ -63,7 +63,7 @@ def create_view(engine: ReaderEngine, view: str, shape: TableShape, path: str | 
     Args:
         view, table: names in the engine, with dots between their parts. `table` is set if the engine reads the table by
             name.
-        path: the path to the table's folder; None if no engine can read it.
+        path: the path to the table's folder, or None if no engine can read it.
 
     Raises:
         ConfigError: the table cannot have such a view, or the engine does not read folders.

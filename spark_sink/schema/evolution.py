@@ -184,7 +184,7 @@ def evolve(
     """Plan the change from `current` to a table to which the events in a batch can be written.
 
     Args:
-        current: the table's shape; None if the table does not exist.
+        current: the table's shape, or None if the table does not exist.
         schemas: the schemas for the events in the batch, in order.
         latest: the table's newest schema. It applies to events without a schema, and its types are used first.
         named: columns in events without a schema. If nothing else is known about such a column, its type is a string.

@@ -35,7 +35,8 @@ class Rule(NamedTuple):
     """A statement about a reader and a feature: which versions of the reader read tables with the feature.
 
     Args:
-        since: the first version known to read the feature; "" for a service without versions; None if no version does.
+        since: the first version known to read the feature; "" for a service without versions, or None if no version
+            does.
         only_since: whether earlier versions are known to fail. Otherwise, they are unknown.
         evidence: `RUN`, or the address of the documentation.
     """

@@ -100,8 +100,8 @@ def has_progress(spark: SparkSession, checkpoint: str) -> bool:
 
 
 class CheckpointProgress(NamedTuple):
-    """The numbers of the newest batch that Spark has planned and the newest batch that Spark has acknowledged; None if
-    there is no such batch.
+    """The numbers of the newest batch that Spark has planned and the newest batch that Spark has acknowledged, or None
+    if there is no such batch.
     """
 
     planned: int | None
@@ -128,7 +128,8 @@ def check_progress(checkpoint: str, found: CheckpointProgress, ended: int | None
     an older copy of either the checkpoint or the manifest is detected.
 
     Args:
-        ended: this checkpoint's newest batch in the manifest; None if the manifest has no batch from this checkpoint.
+        ended: this checkpoint's newest batch in the manifest, or None if the manifest has no batch from this
+            checkpoint.
 
     Raises:
         ConfigError: the checkpoint or the manifest was rolled back, so events would silently be missing.

@@ -111,7 +111,7 @@ class DeletedRows:
     Args:
         warehouse: the folder of the tables.
         name: the table's name.
-        number: the generation; None if no commit has named one, so the table contains its deleted rows.
+        number: the generation, or None if no commit has named one, so the table contains its deleted rows.
     """
 
     def __init__(self, warehouse: str, name: str, shape: TableShape, number: int | None) -> None:

@@ -49,7 +49,7 @@ class FormatTables:
     Args:
         app: pipeline and checkpoint, which identify the staged files.
         buckets: the number of buckets for new Iceberg tables, keyed by name or pattern.
-        catalog: the catalog for the Iceberg tables; None if they are folders in the warehouse.
+        catalog: the catalog for the Iceberg tables, or None if they are folders in the warehouse.
         layouts: the layout for new tables, keyed by name or pattern.
     """
 

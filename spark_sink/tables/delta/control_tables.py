@@ -289,11 +289,12 @@ class ParkedTables(ControlTable):
         return turn
 
     def end_rebuild(self, target: str, last: int) -> None:
-        """Remove the rows for rebuilds up to a turn. If the table has parked events, it stays parked."""
+        """Remove the rows that mark a table's rebuilds up to a turn. If the table has parked events, it stays
+        parked."""
         self._end(target, Reason.REBUILD, last)
 
     def end_reload(self, target: str, last: int) -> None:
-        """Remove the rows for reloads up to a turn. If the table has parked events, it stays parked."""
+        """Remove the rows that mark a table's reloads up to a turn. If the table has parked events, it stays parked."""
         self._end(target, Reason.RELOAD, last)
 
     def _end(self, target: str, reason: Reason, last: int) -> None:

@@ -99,7 +99,7 @@ def commit(*markers: Marker, metadata: Mapping[str, str] | None = None, retries:
 
     Args:
         metadata: is stored in the table's log.
-        retries: how many times deltalake retries after another commit that it considers compatible; None for its
+        retries: how many times deltalake retries after another commit that it considers compatible, or None for its
             default.
     """
     custom = dict(metadata) if metadata is not None else None

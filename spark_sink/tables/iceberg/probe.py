@@ -60,7 +60,7 @@ def catalog_traits(spark: SparkSession, warehouse: str, access: CatalogAccess) -
         log.warning("iceberg tables use an older format version", catalog=access.address, version=traits.format_version)
     if not traits.keeps_snapshots:
         why = "it only shows the newest snapshot, so cuts, sweeps by time and reads of old versions find nothing"
-        log.warning("iceberg catalog keeps no old versions", catalog=access.address, why=why)
+        log.warning("iceberg catalog does not keep old versions", catalog=access.address, why=why)
     if not traits.can_expire:
         why = "it does not allow snapshot expiry; the catalog's operator must remove old snapshots and their files"
         log.warning("old files of iceberg tables will not be removed", catalog=access.address, why=why)

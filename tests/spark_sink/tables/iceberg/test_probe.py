@@ -101,7 +101,7 @@ def test_a_catalog_that_shows_the_newest_snapshot(
 ) -> None:
     with altering(rest_server.url, answer=newest_snapshot_only) as url, capture_logs() as logs:
         assert not catalog_traits(spark, str(tmp_path), rest_access(url)).keeps_snapshots
-    assert "iceberg catalog keeps no old versions" in [line["event"] for line in logs]
+    assert "iceberg catalog does not keep old versions" in [line["event"] for line in logs]
 
 
 def test_a_catalog_that_makes_a_table_and_refuses_it(
