@@ -20,11 +20,19 @@ from spark_sink.schema.reader_rules import Reader
     "--readers", help="Readers to check, for example duckdb,trino@476: report the tables that they cannot read."
 )
 @click.option("--connect", is_flag=True, help="Also check the brokers, Java, the stores and the tables.")
-def check(config: Path, readers: str | None, connect: bool) -> None:
+@click.option(
+    "--certify",
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    metavar="FILE",
+    help="With --connect, also write, read and drop a table as the sink does, and write a report to FILE.",
+)
+def check(config: Path, readers: str | None, connect: bool, certify: Path | None) -> None:
     """Check a configuration file and, with --connect, everything else that `run` needs.
 
     Each check prints one line.
     """
+    if certify is not None and not connect:
+        raise click.UsageError("--certify requires --connect")
     loaded = configured(config)
     loaded.kafka.spark_options()  # also reads the files to which the configuration refers
     tokens_of(loaded.kafka)
@@ -40,9 +48,19 @@ def check(config: Path, readers: str | None, connect: bool) -> None:
 
     java = partial(spark_session.check_java, loaded.spark, loaded.store, iceberg=loaded.has_iceberg)
     asked = [*(checks.questions(loaded, java) if connect else ()), *checks.reader_questions(loaded, named)]
-    wrong = 0
-    for answer in checks.answers(asked):
-        wrong += answer.state == "WRONG"
+    found = []
+
+    def show(answer: checks.Answer) -> None:
+        found.append(answer)
         click.echo(f"{answer.state:<5}  {answer.subject}: {answer.text}")
-    if wrong:
-        raise FatalError(f"{wrong} of {len(asked)} checks failed; `spark-sink run` requires all of them to pass")
+
+    for answer in checks.answers(asked):
+        show(answer)
+    if certify is not None:
+        if any(one.state == "WRONG" and one.subject in checks.NEEDED_BY_SPARK for one in found):
+            raise FatalError("nothing was certified, because Spark needs the checks that failed")
+        from spark_sink.commands.certification import write_certificate
+
+        write_certificate(loaded, certify, show)
+    if wrong := sum(one.state == "WRONG" for one in found):
+        raise FatalError(f"{wrong} of {len(found)} checks failed; `spark-sink run` requires all of them to pass")

@@ -34,8 +34,10 @@ from spark_sink.tables.formats import FormatTables
 # The timeout for one broker response.
 _SECONDS = 10.0
 
-_BROKERS = "brokers"
+_BROKERS, _JAVA, _WAREHOUSE = "brokers", "Java and jars", "tables.warehouse"
 
+NEEDED_BY_SPARK = frozenset({_JAVA, _WAREHOUSE})
+"""The checks without which no table can be written."""
 
 State: TypeAlias = Literal["ok", "note", "WRONG"]
 """A note is a result that the operator has to judge. It does not prevent `run` from starting."""
@@ -108,8 +110,8 @@ def questions(settings: Settings, check_java: Callable[[], None]) -> list[Questi
         Question(f"topic {topic}", partial(_topic, settings, topic), reading, _BROKERS),
         Question(f"topic {schemas}", partial(_schemas_topic, settings), reading, _BROKERS),
         Question("patterns", partial(_patterns, settings), reading, f"topic {schemas}"),
-        Question("Java and jars", partial(_java, check_java), "check spark.*, JAVA_HOME, jars (docs/sink/running.md)"),
-        _store_question("tables.warehouse", settings, settings.tables.warehouse),
+        Question(_JAVA, partial(_java, check_java), "check spark.*, JAVA_HOME, jars (docs/sink/running.md)"),
+        _store_question(_WAREHOUSE, settings, settings.tables.warehouse),
         _store_question("checkpoint", settings, settings.checkpoint),
         *([] if settings.iceberg_catalog is None else [_catalog_question(settings)]),
         Question("tables", partial(_tables, settings), "they cannot be read: check tables.warehouse"),

@@ -226,8 +226,11 @@ class FormatDdl:
         return self._iceberg if self._tables.format(name) is Format.ICEBERG else self._delta
 
 
-def ask_catalog(spark: SparkSession, tables: FormatTables) -> None:
+def ask_catalog(spark: SparkSession, tables: FormatTables, *, again: bool = False) -> None:
     """Test the catalog for the Iceberg tables, unless the result is already known. Folders need no test.
+
+    Args:
+        again: test the catalog even if the result is known.
 
     Raises:
         ConfigError: the catalog loses properties that the sink relies on.
@@ -236,7 +239,7 @@ def ask_catalog(spark: SparkSession, tables: FormatTables) -> None:
     if tables.catalog is not None and Format.ICEBERG in tables.formats.values():
         from spark_sink.tables.iceberg.probe import catalog_traits
 
-        catalog_traits(spark, tables.warehouse, tables.catalog)
+        catalog_traits(spark, tables.warehouse, tables.catalog, again=again)
 
 
 def spark_ddl(spark: SparkSession, tables: FormatTables) -> FormatDdl:

@@ -92,6 +92,7 @@ PLACES: dict[str, str] = {
     "spark_sink/tables/delta/erasure.py": COMMAND,
     "spark_sink/tables/iceberg/erasure.py": COMMAND,
     "spark_sink/tables/shadows.py": COMMAND,
+    "spark_sink/tables/trial_table.py": COMMAND,
     "spark_sink/tables/iceberg/maintenance.py": COMMAND,
     "spark_sink/tables/iceberg/tables.py": COMMAND,
     "spark_sink/tables/delta/tables.py": COMMAND,

@@ -13,6 +13,7 @@ from dev.pages.cli_reference import PROGRAMS
 from spark_sink.commands.verify import VerifyReport
 from spark_sink.control_tables import batches, erased, maintenance, requests, verified
 from spark_sink.events import parking, quarantine
+from spark_sink.operations.certification import Certificate, CertifiedCatalog, CertifiedStep, CertifiedTable
 from spark_sink.operations.status import (
     QUARANTINE_COLUMNS,
     BatchReport,
@@ -125,6 +126,10 @@ def _json() -> Iterator[str]:
         for shape in shapes:
             yield f"    {shape.__name__}"
             yield from (f"        {line}" for line in python_names.keys(shape))
+    yield "spark-sink check --certify"
+    for struct in (Certificate, CertifiedCatalog, CertifiedTable, CertifiedStep):
+        yield f"    {struct.__name__}"
+        yield from (f"        {line}" for line in python_names.fields(struct))
     yield "spark-sink quarantine ls --json"
     yield from (f"    {name}: {quarantine.ARROW.field(name).type}" for name in QUARANTINE_COLUMNS)
     yield "    target: string"

@@ -42,16 +42,16 @@ _NO_CLASS = (
 )
 
 
-def catalog_traits(spark: SparkSession, warehouse: str, access: CatalogAccess) -> CatalogTraits:
+def catalog_traits(spark: SparkSession, warehouse: str, access: CatalogAccess, *, again: bool = False) -> CatalogTraits:
     """Return a catalog's traits, and log how they differ from the traits that the sink prefers. The catalog is tested
-    only if its traits are unknown.
+    only if its traits are unknown, or with `again`.
 
     Raises:
         ConfigError: the catalog loses properties that the sink relies on.
         FatalError: the catalog does not respond, or cannot create tables.
     """
     memory = TraitsMemory(warehouse, access)
-    traits = memory.recall(_BELIEVED_SECONDS)
+    traits = None if again else memory.recall(_BELIEVED_SECONDS)
     if traits is None:
         traits = _Probe(spark, access, f"{RESERVED}.probe_{memory.id}").ask()
         memory.keep(traits)

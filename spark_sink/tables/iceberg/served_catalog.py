@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import Any
 
 from pyiceberg.catalog import Catalog, load_catalog
-from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.catalog.rest import Endpoints, RestCatalog
 from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 from pyiceberg.table import Table
 from requests import PreparedRequest, Response, Session
@@ -94,6 +94,12 @@ class ServedCatalog:
         with _asking(self._access):
             self._catalog.list_namespaces()
 
+    def server(self) -> str | None:
+        """Return the server's product and version, or None if the server does not report them."""
+        with suppress(Exception):  # the version is only information, and a server may not answer such a request
+            return _server(self._catalog, self._access.type)
+        return None
+
     @property
     def _catalog(self) -> Catalog:
         return _connected(self._access.type, self._access.name, frozenset(self._access.reader.items()))
@@ -118,6 +124,22 @@ def _asking(access: CatalogAccess) -> Iterator[None]:
             f"a request to the Iceberg catalog ({access.address}) failed: {type(error).__name__}: {reason(error)}. "
             "Check tables.iceberg_catalog, then restart the sink to continue"
         ) from None
+
+
+def _server(catalog: Any, type: CatalogType) -> str | None:
+    match type:
+        case CatalogType.REST:
+            answer = catalog._session.get(catalog.url(Endpoints.get_config, prefixed=False))
+            return str(answer.headers["Server"])
+        case CatalogType.JDBC:
+            with catalog.engine.connect() as connection:
+                version = connection.exec_driver_sql("SHOW server_version").scalar()
+            return f"PostgreSQL {version}"
+        case CatalogType.HIVE:
+            with catalog._client as client:
+                return f"Hive metastore {client.getVersion()}"
+        case CatalogType.OTHER:
+            return None
 
 
 @lru_cache(maxsize=4)

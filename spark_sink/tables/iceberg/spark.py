@@ -42,6 +42,11 @@ SUMMARY = "spark.sql.iceberg.snapshot-property."
 _OVERTAKEN = re.compile(r"\borg\.apache\.iceberg\.exceptions\.(CommitFailedException|ValidationException)\b")
 
 
+def is_commit_conflict(error: str) -> bool:
+    """Return whether an error in Java means that a commit conflicts with another commit."""
+    return _OVERTAKEN.search(error) is not None
+
+
 class IcebergInSpark:
     """The Iceberg tables in a catalog, written by Spark.
 
@@ -72,7 +77,7 @@ class IcebergInSpark:
         return None  # Iceberg tables have no row constraints
 
     def is_overtaken(self, error: str) -> bool:
-        return _OVERTAKEN.search(error) is not None
+        return is_commit_conflict(error)
 
 
 class _Table:

@@ -66,6 +66,21 @@ def refused_when_made() -> Alter:
     return refuse
 
 
+def outdated_commits_accepted() -> Alter:
+    """Answer an outdated commit as if it had been made, and do not make it. Only one table can be written."""
+    newest: list[int] = []
+
+    def accept(request: Any) -> None:
+        for snapshot in [one["snapshot"] for one in request.get("updates", []) if one["action"] == "add-snapshot"]:
+            parent = snapshot.get("parent-snapshot-id")
+            if parent is not None and parent not in newest[-1:]:
+                request["updates"], request["requirements"] = [], []
+            else:
+                newest.append(snapshot["snapshot-id"])
+
+    return accept
+
+
 def files_of_its_own(answer: Any) -> None:
     """Announce a setting that makes Iceberg's S3 client read table files, overriding the client's settings."""
     if "metadata" in answer:
