@@ -1,8 +1,10 @@
-"""Errors shared by both programs. The error class determines how the caller reacts.
+"""Errors shared by both programs.
 
-CdcError
-  FatalError         continuing would lose or invent data: stop with exit code 1, acknowledge nothing
-    ConfigError      the operator must change the configuration or the call: exit code 2
+The error class determines how the caller reacts:
+
+    CdcError
+      FatalError         continuing would lose or invent data: stop with exit code 1, acknowledge nothing
+        ConfigError      the operator must change the configuration or the call: exit code 2
 """
 
 from __future__ import annotations

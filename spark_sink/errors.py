@@ -1,10 +1,10 @@
 """The sink's errors. The error class, or the reason for quarantining an event, determines which work continues.
 
-FatalError       continuing would lose or invent data: the batch is not acknowledged, exit code 1
-  ConfigError    the operator must change the configuration or the call: exit code 2
-  Overtaken      another process wrote something that only this sink may write
-Refused          one table cannot accept its events: it is parked with them, and other tables continue
-Reason           one event cannot be applied: it goes to quarantine, and its table continues
+    FatalError       continuing would lose or invent data: the batch is not acknowledged, exit code 1
+      ConfigError    the operator must change the configuration or the call: exit code 2
+      Overtaken      another process wrote something that only this sink may write
+    Refused          one table cannot accept its events: it is parked with them, and other tables continue
+    Reason           one event cannot be applied: it goes to quarantine, and its table continues
 
 An unexpected error that concerns one table also parks that table, provided that the storage responds
 (`tables/table_errors.py`).

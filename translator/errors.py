@@ -1,11 +1,13 @@
-"""The error hierarchy. The caller's reaction depends only on the error class.
+"""The error hierarchy.
 
-CdcError
-  MessageError       one message cannot be translated: write a dead letter and continue
-  RetryableError     a dependency (broker, registry) is not ready: wait and retry, keep the offset
-  FatalError         continuing would lose or invent data: stop with exit code 1, keep the offset
-    ContradictionError  messages contradict the operator's configuration: the service stops only their source
-    ConfigError      the operator must change the configuration or the call: exit code 2
+The caller's reaction depends only on the error class:
+
+    CdcError
+      MessageError       one message cannot be translated: write a dead letter and continue
+      RetryableError     a dependency (broker, registry) is not ready: wait and retry, keep the offset
+      FatalError         continuing would lose or invent data: stop with exit code 1, keep the offset
+        ContradictionError  messages contradict the operator's configuration: the service stops only their source
+        ConfigError      the operator must change the configuration or the call: exit code 2
 """
 
 from __future__ import annotations

@@ -45,8 +45,8 @@ _FUNCTION_WORD = re.compile(r"\b(?:an?|the|is|are|was|has|have|not|no|to|of|in|f
 """The words that appear in any longer sentence, but not in a list of names."""
 _PART = re.compile(r"(?:… ?)?(?:[,;:)]|and\b|but\b|or\b)|#!")
 """The beginning of a string that is only part of a sentence, or of a script."""
-_LITERAL = re.compile(r"(?<=\n\n)(?: {4}.*\n)+")
-"""An indented block of code in a docstring."""
+_LITERAL = re.compile(r"(?<=\n\n)(?:\x08\n(?:.+(?:\n|\Z))+|(?: {4}.*(?:\n|\Z))+)")
+"""An indented block in a docstring, or a block that Click prints as it is."""
 _WORDS = re.compile(r"[A-Za-z]{2,}")
 _NOT_WORDS = re.compile(r"`[^`]*`|\]\([^)]*\)|<[^>]*>|\S*[/_.]\S+")
 """Code in marks, targets of links, HTML, paths and names."""
