@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from functools import partial
 
 import structlog
@@ -58,7 +59,7 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
     Raises:
         FatalError: a batch could not be applied. The batch is not acknowledged, and the next start repeats it.
     """
-    rules, topic = settings.tables.rules, settings.input.topic
+    rules, topic = replace(settings.tables.rules, contracts=settings.tables.contracts), settings.input.topic
     # Check the brokers before Spark starts, because Spark is slow to start, and its error for an unreachable broker is
     # less specific. This client only reads, so it needs no checkpoint.
     batches = BatchTable(settings.tables.warehouse, settings.pipeline, "", topic)

@@ -74,6 +74,7 @@ class Reason(StrEnum):
     TABLE_GONE = "TABLE_GONE"  # the manifest has the table, but the table no longer exists
     TABLE_DAMAGED = "TABLE_DAMAGED"  # the table cannot be opened, read, written or changed
     REJECTED_MANY = "REJECTED_MANY"  # in one batch, more events than tables.park_rejected would go to quarantine
+    CONTRACT_BROKEN = "CONTRACT_BROKEN"  # a schema or an event breaks the table's contract
     REBUILD = "REBUILD"  # the table is being rebuilt from the topic
     RELOAD = "RELOAD"  # the table is being reloaded, and readers see its old rows until the load is complete
     RELOAD_ENDED = "RELOAD_ENDED"  # its reload ended or was canceled, but events that waited for it still wait

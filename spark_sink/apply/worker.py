@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdc_core.envelope import TableSchema
+from cdc_core.table_contract import TableContract
 from cdc_core.table_id import TableId
 from spark_sink.apply.destinations import Destination, Destinations, clash
 from spark_sink.apply.existing_tables import check_form, check_state, copy_refusal
@@ -27,6 +28,7 @@ from spark_sink.apply.statements import answered, refusal_without_rows, without_
 from spark_sink.apply.table_commits import Commits, segmented
 from spark_sink.config.table_rules import TableRules
 from spark_sink.errors import ConfigError, Reason, Refused
+from spark_sink.events.contracts import check_contracts
 from spark_sink.events.erased_keys import ErasedKeys, not_of_erased, without_erased
 from spark_sink.events.event_columns import count_without_gaps, operations, schema_ids
 from spark_sink.events.fine_times import fine_columns, times_of, truncated
@@ -35,7 +37,7 @@ from spark_sink.events.offset_span import NOWHERE, OffsetSpan
 from spark_sink.events.parking import NOTHING_PARKED, Parking
 from spark_sink.events.quarantine import Rejected
 from spark_sink.events.row_keys import with_keys
-from spark_sink.events.shared_tables import SEVERAL, is_same
+from spark_sink.events.shared_tables import SEVERAL, is_same, owner_of
 from spark_sink.events.wire_format import RawRecordMissing
 from spark_sink.model.event import (
     APART,
@@ -202,6 +204,8 @@ class Task:
                 cut = truncated(incoming.events, times_of(self._schemas(table_id, incoming.events)))
                 incoming = replace(incoming, events=cut.events)
                 counters = msgspec.structs.replace(counters, truncated=cut.values)
+            if self.rules.contracts:
+                check_contracts(self._contracts(table_id), incoming.events, self.catalog)
             filled: Sequence[TableSchema] = ()
             if operations(incoming.events) & {STATEMENT}:
                 replayed = self.parking is None
@@ -281,6 +285,13 @@ class Task:
         # A declaration that contradicts the table is not a name clash; check_form handles it.
         if owner is not None and not is_same(owner, table_id) and table_id.source != SEVERAL:
             raise clash(owner, table_id, place.name)
+
+    def _contracts(self, table_id: TableId) -> list[TableContract]:
+        """Return the contracts of the source tables whose rows are in the table."""
+        contracts = self.rules.contracts
+        if table_id.source != SEVERAL:
+            return [contracts[table_id]] if table_id in contracts else []
+        return [one for part, one in contracts.items() if owner_of(part, self.pattern, self.rules) == table_id]
 
     def _with_known_schemas(self, table_id: TableId, incoming: Intake) -> Intake:
         """Reject events whose schema is missing from the catalog. The translator announces each schema before the first

@@ -13,8 +13,10 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from cdc_core import config
+from cdc_core import config, table_contract
 from cdc_core.otlp import Otlp
+from cdc_core.table_contract import TableContract
+from cdc_core.table_id import TableId
 from spark_sink.config.iceberg_catalog import CatalogAccess, CatalogType, IcebergCatalog
 from spark_sink.config.layout_settings import LayoutSettings
 from spark_sink.config.maintenance_rules import MaintenanceRules
@@ -118,6 +120,11 @@ class TablesSettings(_Section):
         default="follow",
         description="Policy for a table that does not exist yet: create it, or park it until `spark-sink resume`.",
     )
+    contract: Path | None = Field(
+        default=None,
+        description="File or folder with contracts, as `translator contract export` writes them. A table that breaks "
+        "its contract is parked. No table is checked if unset.",
+    )
     truncate: Literal["park", "all_scopes"] = Field(
         default="park",
         description="Policy for a truncate of a table that several scopes write to: park the table, or delete the "
@@ -217,6 +224,15 @@ class TablesSettings(_Section):
         if value.get(ShapeChange.KEY, Policy.FAIL) not in (Policy.FAIL, Policy.IGNORE):
             raise ValueError("key: only fail and ignore are allowed, because the existing rows cannot get another key")
         return value
+
+    @property
+    def contracts(self) -> dict[TableId, TableContract]:
+        """The contracts by source table, read from the files.
+
+        Raises:
+            ConfigError: see cdc_core.table_contract.
+        """
+        return {} if self.contract is None else table_contract.read(self.contract)
 
     @property
     def rules(self) -> TableRules:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
+from cdc_core.table_contract import TableContract
 from cdc_core.table_id import TableId
 from spark_sink.schema.engine_choice import EngineRules
 from spark_sink.schema.evolution import DEFAULTS, Policy, ShapeChange
@@ -37,6 +38,7 @@ class TableRules:
         layouts: the layout for new tables, keyed by table name or pattern.
         max_tables: the maximum number of tables, above which no more are created.
         parks_new: whether only an operator's commands create tables.
+        contracts: the contracts by source table. A table that breaks its contract is parked.
     """
 
     all_scopes: bool = False
@@ -56,6 +58,7 @@ class TableRules:
     layouts: FileLayouts = field(default_factory=dict)
     max_tables: int = 10_000
     parks_new: bool = False
+    contracts: Mapping[TableId, TableContract] = field(default_factory=dict)
 
     def form(self, target: str) -> TableSpec:
         """Return the specification for the table with this name."""

@@ -115,6 +115,7 @@ def questions(settings: Settings, check_java: Callable[[], None]) -> list[Questi
         _store_question("checkpoint", settings, settings.checkpoint),
         *([] if settings.iceberg_catalog is None else [_catalog_question(settings)]),
         Question("tables", partial(_tables, settings), "they cannot be read: check tables.warehouse"),
+        *([] if settings.tables.contract is None else [Question("contracts", partial(_contracts, settings), "")]),
         Question("layouts", partial(_layouts, settings), "they cannot be read: check tables.warehouse"),
     ]
 
@@ -235,6 +236,11 @@ def _tables(settings: Settings) -> str:
     names = _written(settings)
     check_tables(names, _opened(settings), settings.tables.rules)
     return f"{len(names)} of this pipeline, all as configured"
+
+
+def _contracts(settings: Settings) -> str:
+    """Read the files in `tables.contract`."""
+    return f"{len(settings.tables.contracts)} read"
 
 
 def _layouts(settings: Settings) -> str:

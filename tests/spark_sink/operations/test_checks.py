@@ -13,6 +13,7 @@ import yaml
 from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from cdc_core.table_contract import document as contract_document
 from cdc_core.table_id import TableId
 from dev.jars import spark_jars
 from dev.servers.broker import Broker, hold_port
@@ -209,6 +210,23 @@ def test_patterns(asked: Asked, broker: Broker) -> None:
     settings["tables"]["modes"] = {"sales.orders": "history"}
     code, lines, _ = asked(settings, "--connect")
     assert (0, "ok patterns: 1 table announced, and every pattern matches at least one") == (code, lines["patterns"])
+
+
+def test_contracts(tmp_path: Path) -> None:
+    """The contracts are read as `run` reads them. Without the setting, nothing is asked about them."""
+    document = _settings(tmp_path, "127.0.0.1:1", contract=str(tmp_path / "contracts"))
+    settings = Settings.model_validate(document)
+
+    def asked_for_contracts() -> list[Question]:
+        return [one for one in questions(settings, lambda: None) if one.subject == "contracts"]
+
+    (tmp_path / "contracts").mkdir()
+    (answer,) = answers(asked_for_contracts())
+    assert ("WRONG", True) == (answer.state, "contains no contracts" in answer.text)
+    (tmp_path / "contracts" / "orders.yaml").write_text(contract_document(schema_of({"id": "int64"})))
+    assert [("contracts", "ok", "1 read")] == list(answers(asked_for_contracts()))
+    settings = Settings.model_validate(_settings(tmp_path, "127.0.0.1:1"))
+    assert [] == asked_for_contracts()
 
 
 @pytest.mark.parametrize(
