@@ -151,26 +151,30 @@ class _Document(Struct, frozen=True, rename="camel"):
     schema: tuple[_Object, ...]
 
 
-def read(path: Path) -> dict[TableId, TableContract]:
-    """Return the contracts in a file, or in the YAML files of a folder without its subfolders, by source table.
+def read(*paths: Path) -> dict[TableId, TableContract]:
+    """Return the contracts in files, and in the YAML files of folders without their subfolders, by source table.
 
     Raises:
-        ConfigError: the path does not exist, a file is not such a contract, or two contracts are for the same table.
+        ConfigError: a path does not exist, a file is not such a contract, or two contracts are for the same table.
     """
-    if path.is_dir():
-        # Kubernetes keeps a mounted ConfigMap's versions in hidden folders.
-        files = sorted(file for name in _NAMES for file in path.glob(name) if not file.name.startswith("."))
-    else:
-        files = [path]
     found: dict[TableId, TableContract] = {}
-    for file in files:
-        for contract in _contracts(file):
-            if contract.table in found:
-                raise ConfigError(f"{file}: another contract for the table {contract.table} was already read")
-            found[contract.table] = contract
-    if not found:
-        raise ConfigError(f"{path}: the folder contains no contracts (*.yaml, *.yml)")
+    for path in paths:
+        known = len(found)
+        for file in _files(path):
+            for contract in _contracts(file):
+                if contract.table in found:
+                    raise ConfigError(f"{file}: another contract for the table {contract.table} was already read")
+                found[contract.table] = contract
+        if len(found) == known:
+            raise ConfigError(f"{path}: the folder contains no contracts (*.yaml, *.yml)")
     return found
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    # Kubernetes keeps a mounted ConfigMap's versions in hidden folders.
+    return sorted(file for name in _NAMES for file in path.glob(name) if not file.name.startswith("."))
 
 
 def _contracts(file: Path) -> Iterator[TableContract]:

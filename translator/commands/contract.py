@@ -90,9 +90,10 @@ def check(config: Path, ddl: Path | None, dialect: str, as_json: bool, contracts
     Contracts are files or folders. With --ddl, the command needs neither a configuration nor a broker.
     """
     # Imported here so that help and `translator translate` start without Kafka clients.
-    from translator.operations.contracts import ContractCheck, breaches_by_schema, read_all
+    from cdc_core.table_contract import read
+    from translator.operations.contracts import ContractCheck, breaches_by_schema
 
-    wanted = read_all(contracts)
+    wanted = [*read(*contracts).values()]
     if ddl is None:
         newest = _newest(settings_module.load(config))
         found = [breach for one in wanted for breach in breaches_by_schema(one, newest.get(one.table))]

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from cdc_core.envelope import TableSchema
 from cdc_core.errors import quote
-from cdc_core.table_contract import TableContract, breaches, contract_id, document, read
+from cdc_core.table_contract import TableContract, breaches, contract_id, document
 from cdc_core.table_id import TableId, joined_name
 from translator.config.settings import Settings
 from translator.errors import ConfigError
@@ -97,21 +97,6 @@ def write(contracts: Mapping[TableId, str], folder: Path) -> Iterator[Path]:
             yield file
     except OSError as error:
         raise ConfigError(f"cannot write the contracts to {folder}: {error.strerror}") from None
-
-
-def read_all(paths: Iterable[Path]) -> list[TableContract]:
-    """Return the contracts in several files and folders.
-
-    Raises:
-        ConfigError: one of them cannot be read, or two contracts are for the same table.
-    """
-    found: dict[TableId, TableContract] = {}
-    for path in paths:
-        for table, contract in read(path).items():
-            if table in found:
-                raise ConfigError(f"{path}: another contract for the table {table} was already read")
-            found[table] = contract
-    return list(found.values())
 
 
 def breaches_by_schema(contract: TableContract, schema: TableSchema | None) -> list[Breach]:
