@@ -49,7 +49,7 @@ def checkpoint_id(spark: SparkSession, checkpoint: str) -> str:
     try:
         out.close()
     except Py4JJavaError as error:
-        if files.exists(path):
+        if not is_there and files.exists(path):
             raise Overtaken(f"the checkpoint {checkpoint}") from None
         raise FatalError(f"the checkpoint {checkpoint} cannot be written: {error.java_exception}") from None
     return id
