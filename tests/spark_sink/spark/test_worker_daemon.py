@@ -31,7 +31,7 @@ def test_an_archive_is_read_again_only_when_it_has_changed(tmp_path: Path, monke
     monkeypatch.syspath_prepend(str(archive))
     assert 1 == importlib.import_module("first_in_archive").VALUE
     reread_changed_archives_only()
-    assert importlib.util.find_spec("third_in_archive") is None  # reads the archive, from Python 3.12 on
+    assert importlib.util.find_spec("third_in_archive") is None  # since Python 3.12, this reads the archive
     read = zipimport._zip_directory_cache[str(archive)]  # type: ignore[attr-defined]
     importlib.invalidate_caches()
     assert read is zipimport._zip_directory_cache[str(archive)]  # type: ignore[attr-defined]
