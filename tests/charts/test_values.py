@@ -142,7 +142,7 @@ def test_network_policy() -> None:
     (policy,) = _of_kind("NetworkPolicy", "translator")
     dns, named, added = policy["spec"]["egress"]
     assert [53, 53] == [port["port"] for port in dns["ports"]]
-    assert [9093, 9094, 8081, 443, 4318] == [port["port"] for port in named["ports"]]
+    assert [9093, 9094, 8081, 443, 4318, 5000] == [port["port"] for port in named["ports"]]
     assert [9095] == [port["port"] for port in added["ports"]]
     (inward,) = policy["spec"]["ingress"]
     assert "monitoring" in str(inward["from"])

@@ -33,7 +33,7 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
             "transaction",
         ),
         *("wire_format", "reader"),
-        *("token_providers", "kafka_tokens", "kafka_settings", "otlp", "command_line"),
+        *("token_providers", "kafka_tokens", "kafka_settings", "otlp", "lineage", "command_line"),
     ),
     "translator": (
         *("errors", "message", "proposals", "installed_plugins", "config"),

@@ -18,6 +18,7 @@ from cdc_core import config
 from cdc_core.config_mistakes import SettingsFile
 from cdc_core.kafka_settings import Kafka as Kafka
 from cdc_core.kafka_settings import Section
+from cdc_core.lineage.settings import Lineage
 from cdc_core.otlp import Otlp
 from translator.config.masks import MasksSettings as MasksSettings
 from translator.config.projections import Projection as Projection
@@ -405,6 +406,11 @@ class Settings(Section):
     )
     web: Web = Web()
     metrics: MetricsSettings = MetricsSettings()
+    lineage: Lineage | None = Field(
+        default=None,
+        description="OpenLineage receiver, which gets the raw topics, the canonical topic, columns and masks. If "
+        "unset, nothing is reported.",
+    )
     timing: Timing = Timing()
     latency: LatencySettings = LatencySettings()
     bounds: Bounds = Bounds()
@@ -524,6 +530,13 @@ class Settings(Section):
                     yield place, f"source {owner} lists topic {topic} twice"
                 if self.writes(topic):
                     yield place, f"topic {topic} cannot be both an input and an output"
+
+    @model_validator(mode="after")
+    def _lineage_is_apart(self) -> Settings:
+        topic = None if self.lineage is None else self.lineage.topic
+        if topic is not None and (self.writes(topic) or any(matches(topic, one) for one in self.raw_topics)):
+            raise ValueError(f"lineage.to: the topic {topic} is already an input or output of this configuration")
+        return self
 
     @model_validator(mode="after")
     def _templates_are_apart(self) -> Settings:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import tempfile
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
@@ -149,7 +150,8 @@ def run(settings: Settings, *, accept_gap: bool = False) -> int:
     log.info("prepared", sources=len(components.translators), topics=len(components.subscribed))
     identity = {"service.name": "cdc-translator", "cdc.group": settings.group}
     reported = reports(settings.metrics.otlp, components.metrics.registry, identity, log.warning)
-    with tempfile.TemporaryDirectory(prefix="cdc-translator-") as datadir, reported:
+    lineage = None if components.lineage is None else components.lineage.reports
+    with tempfile.TemporaryDirectory(prefix="cdc-translator-") as datadir, reported, lineage or nullcontext():
         app = create_app(components, datadir)
         worker = PromptWorker(app, loglevel="INFO", quiet=True, override_logging=False, redirect_stdouts=False)
         worker.spinner = None
@@ -159,6 +161,8 @@ def run(settings: Settings, *, accept_gap: bool = False) -> int:
             worker.execute_from_commandline()  # always ends with SystemExit
         except SystemExit as end:
             code = int(end.code or 0)
+            if lineage is not None and code == 0:
+                lineage.end = "ABORT"
             _log_end(app, components, code)
             return code
         finally:

@@ -33,6 +33,7 @@ from translator.service.components import Components
 from translator.service.delivery.at_least_once import open_delivery
 from translator.service.delivery.base import Delivery
 from translator.service.lag import lag_of
+from translator.service.lineage import lineage_of
 from translator.service.metadata_wait import MetadataWaiter
 from translator.service.metrics import BatchAccount, Metrics
 from translator.service.pipeline import Pipeline, Target
@@ -63,7 +64,8 @@ def prepare(settings: Settings, *, accept_gap: bool = False) -> Components:
             group.
         RetryableError: a service that `connect` needs does not respond, or no topic can be read.
     """
-    components = connect(settings, accept_gap=accept_gap, transactional=settings.delivery == "exactly_once")
+    transactional = settings.delivery == "exactly_once"
+    components = connect(settings, accept_gap=accept_gap, transactional=transactional, reports_lineage=True)
     components.topics.check_group(settings.group)
     subscribed = subscribe(settings, components.topics.names, log.warning)
     add_topics(components, subscribed, preview_topics(components, subscribed), partial(configured_start, settings))
@@ -72,7 +74,9 @@ def prepare(settings: Settings, *, accept_gap: bool = False) -> Components:
     return components
 
 
-def connect(settings: Settings, *, accept_gap: bool = False, transactional: bool = False) -> Components:
+def connect(
+    settings: Settings, *, accept_gap: bool = False, transactional: bool = False, reports_lineage: bool = False
+) -> Components:
     """Wait for the registry and the brokers, check or create topics, and read the compacted topics completely.
 
     The returned components do not read raw topics yet.
@@ -99,7 +103,9 @@ def connect(settings: Settings, *, accept_gap: bool = False, transactional: bool
     subscribed: Subscribed = {}
     lag = lag_of(client, topics, settings.group, metrics, lambda topic: subscribed[topic].name)
     summary = Summary()
-    account = _to_each(metrics.account, lag.acknowledged, summary.add)
+    lineage = lineage_of(settings, metrics) if reports_lineage else None
+    takers = (metrics.account, lag.acknowledged, summary.add)
+    account = _to_each(*takers, *(() if lineage is None else (lineage.acknowledged,)))
     seconds, linger = settings.timing.delivery, settings.latency.linger_ms
     delivery: Delivery = open_delivery(client, limits.values(), account, settings.bounds, seconds, linger)
     if transactional:
@@ -145,6 +151,7 @@ def connect(settings: Settings, *, accept_gap: bool = False, transactional: bool
         journal=journal,
         lag=lag,
         summary=summary,
+        lineage=lineage,
     )
     for record in reader.to_end():
         apply_state_record(components, record, fresh=False)

@@ -14,6 +14,7 @@ from translator.kafka.topic_reader import TopicReader
 from translator.service.delivery.base import Delivery
 from translator.service.delivery.exactly_once import ExactlyOnceDelivery
 from translator.service.lag import RawTopicLag
+from translator.service.lineage import ServiceLineage
 from translator.service.metadata_wait import MetadataWaiter
 from translator.service.metrics import Metrics
 from translator.service.pipeline import Pipeline, Target
@@ -49,6 +50,8 @@ class Components(Struct):
     journal: TopicJournal
     lag: RawTopicLag
     summary: Summary
+    lineage: ServiceLineage | None
+    """None if lineage is not reported."""
 
     @property
     def transactions(self) -> ExactlyOnceDelivery | None:

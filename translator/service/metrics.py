@@ -213,6 +213,11 @@ class Metrics:
             ("source",),
             registry=self.registry,
         )
+        self.lineage_failures = Counter(
+            "cdc_lineage_failures_total",
+            "Lineage events that their receiver did not accept (lineage.to).",
+            registry=self.registry,
+        )
         self.topics = Gauge("cdc_topics_subscribed", "Raw topics that this process reads.", registry=self.registry)
         self.assigned = Gauge("cdc_partitions_assigned", "Partitions that this process owns.", registry=self.registry)
         info = Gauge(

@@ -57,6 +57,8 @@ def add_topics(
             facts = preview.facts[topic]
             components.pipeline.add(topic, Route(translator, facts.id))
             components.positions.add(topic, AddedTopic(source.name, facts, start_of(source)))
+            if components.lineage is not None:
+                components.lineage.topic_added(topic, source.name)
     components.subscribed.update(subscribed)
     components.metrics.topics.set(len(components.subscribed))
 

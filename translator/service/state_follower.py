@@ -33,6 +33,8 @@ def apply_state_record(components: Components, record: Any, *, fresh: bool) -> N
         return
     if record.topic() == components.settings.output.schemas_topic:
         components.catalog.announced(key)
+        if components.lineage is not None:
+            components.lineage.announced(record.value())
         return
     if key.startswith(PREFIX):
         source = components.contradictions.apply(key, record.value())

@@ -222,7 +222,7 @@ volumeMounts:
 {{- ternary "StatefulSet" "Deployment" .Values.staticMembership -}}
 {{- end -}}
 
-{{/* The ports in the settings, as a JSON list: brokers, schema registry, token issuer. */}}
+{{/* The ports in the settings, as a JSON list: brokers, schema registry, token issuer, receivers of metrics and lineage. */}}
 {{- define "translator.outgoingPorts" -}}
 {{- $ports := list -}}
 {{- range splitList "," (dig "kafka" "bootstrap_servers" "" .Values.config) -}}
@@ -232,7 +232,7 @@ volumeMounts:
 {{- end -}}
 {{- $ports = append $ports (int $port) -}}
 {{- end -}}
-{{- range list (dig "registry" "url" "" (.Values.config | merge (dict "registry" dict))) (dig "kafka" "oauth_token_url" "" .Values.config) (dig "metrics" "otlp" "endpoint" "" .Values.config) -}}
+{{- range list (dig "registry" "url" "" (.Values.config | merge (dict "registry" dict))) (dig "kafka" "oauth_token_url" "" .Values.config) (dig "metrics" "otlp" "endpoint" "" .Values.config) (dig "lineage" "to" "" .Values.config | regexFind "^https?://.*") -}}
 {{- if . -}}
 {{- $url := urlParse . -}}
 {{- $port := regexFind "[0-9]+$" $url.host | default (ternary "443" "80" (eq $url.scheme "https")) -}}

@@ -14,12 +14,14 @@ from typing import Any
 
 import pytest
 import yaml
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from dev.servers.broker import Broker, hold_port
 from dev.servers.stack import wait_until
 from tests.otlp_receiver import TOKEN, receiver
 from tests.stopped import MOMENTS, stopped_while_it_imports
+from tests.translator.service._pipeline import CANAL_ROW
 from translator.kafka.admin import GroupMember, TopicAdmin
 
 PROGRAM = Path(sys.executable).with_name("translator")
@@ -140,8 +142,8 @@ class Group:
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
         admin.create_topics([NewTopic(f"{self._name}-raw", 1, 1)])[f"{self._name}-raw"].result(30)
 
-    def start(self, port: int, **metrics: object) -> subprocess.Popen[str]:
-        directory = self._directory / str(port)
+    def start(self, port: int, lineage: object = None, folder: str = "", **metrics: object) -> subprocess.Popen[str]:
+        directory = self._directory / (folder or str(port))
         directory.mkdir()
         process = start(
             directory,
@@ -151,10 +153,15 @@ class Group:
             topics={"create": True, "partitions": 1},
             web={"port": port},
             metrics=metrics,
+            lineage=lineage,
             sources=[{"name": "s", "dialect": "canal", "topics": [f"{self._name}-raw"], "options": {"profile": "oss"}}],
         )
         self._processes.append(process)
         return process
+
+    @property
+    def name(self) -> str:
+        return self._name
 
     def members(self) -> list[GroupMember]:
         """Return the group's members, as the brokers know them."""
@@ -209,6 +216,37 @@ def test_metrics_alone_tell_what_is_owned(group: Group, free_port: int) -> None:
             lambda: (point := receiving.newest("cdc_partitions_assigned")) and point.as_double == 1,
         )
         assert "cdc-translator" == receiving.reports[-1].identity["service.name"]
+
+
+def test_lineage(group: Group, broker: Broker, free_port: int, tmp_path: Path) -> None:
+    """The raw topic's job starts, gets a table with its columns, and is aborted by a signal. After a restart, the
+    columns come from the schemas topic.
+    """
+    path = tmp_path / "lineage.jsonl"
+
+    def events() -> list[dict[str, Any]]:
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    def columns(event: dict[str, Any]) -> list[str]:
+        tables = event["outputs"][0]["facets"].get("schema", {"fields": []})["fields"]
+        return [f"{table['name']}.{column['name']}" for table in tables for column in table.get("fields", [])]
+
+    topic = f"{group.name}-raw"
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    for run in (1, 2):
+        process = group.start(free_port, {"to": f"file://{path}"}, folder=f"run {run}")
+        producer.produce(topic, json.dumps(CANAL_ROW))
+        assert 0 == producer.flush(PATIENCE_SECONDS)
+        wait_until("the columns are reported", PATIENCE_SECONDS, lambda: events() and columns(events()[-1]))
+        process.terminate()
+        output, _ = process.communicate(timeout=PATIENCE_SECONDS)
+        assert 0 == process.returncode, output
+        assert ["shop.t.id", "shop.t.name"] == columns(events()[-1])
+        kinds = [one["eventType"] for one in events()]
+        assert ("START", "ABORT") == (kinds[0], kinds[-1])
+        assert {f"{group.name}.{topic}"} == {one["job"]["name"] for one in events()}
+        assert 1 == len({one["run"]["runId"] for one in events()})
+        path.unlink()
 
 
 def test_ready_when_the_group_has_assigned_something_or_nothing(group: Group, free_port: int) -> None:

@@ -1,0 +1,9 @@
+"""Report runs and columns to an OpenLineage backend: the configuration section, the events and the reports."""
+
+from __future__ import annotations
+
+from cdc_core.lineage.events import ColumnSource, Dataset, Field, JobDatasets, kafka_namespace
+from cdc_core.lineage.reports import End, LineageReports
+from cdc_core.lineage.settings import Lineage
+
+__all__ = ["ColumnSource", "Dataset", "End", "Field", "JobDatasets", "Lineage", "LineageReports", "kafka_namespace"]

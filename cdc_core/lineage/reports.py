@@ -1,0 +1,148 @@
+"""Send the events in the background. The process never waits for the receiver, except for a few seconds at its end."""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Literal, TypeAlias
+
+from cdc_core.kafka_settings import Kafka
+from cdc_core.lineage.events import JobDatasets, Kind, event
+from cdc_core.lineage.receivers import NotDelivered, Send, receiver
+from cdc_core.lineage.settings import Lineage
+from cdc_core.otlp import Warn
+
+End: TypeAlias = Literal["COMPLETE", "ABORT", "FAIL"]
+"""The end of a run: everything was done, a signal stopped it, or it failed."""
+
+_ROUND_SECONDS = 5.0
+"""The time between two rounds. All changes to a job within a round are one event, so the number of events is limited by
+the number of jobs, whatever happens to the receiver.
+"""
+
+_LAST_SECONDS = 5.0
+"""The time for the last events. It limits how long a process waits for a receiver at its end."""
+
+
+class _Run:
+    """A run of a job.
+
+    Args:
+        describe: returns what the job now reads and writes.
+    """
+
+    def __init__(self, describe: Callable[[], JobDatasets]) -> None:
+        self.id = str(uuid.uuid4())
+        self.began = datetime.now(UTC)
+        self.describe = describe
+        self.is_sent = False
+
+
+class LineageReports(threading.Thread):
+    """Reports the start and the changes of jobs while the block runs, and their end when the block ends.
+
+    Args:
+        kafka: the connection, for events that are sent to a topic.
+        program: the name of the program.
+        warn: called when the receiver fails, and when it accepts events again.
+        failed: called for each event that was not delivered.
+    """
+
+    def __init__(self, settings: Lineage, kafka: Kafka, program: str, warn: Warn, failed: Callable[[], object]) -> None:
+        super().__init__(name="lineage", daemon=True)
+        self._settings = settings
+        self._kafka = kafka
+        self._program = program
+        self._warn = warn
+        self._failed = failed
+        self._lock = threading.Lock()
+        self._runs: dict[str, _Run] = {}
+        self._waiting: dict[str, None] = {}
+        self._ended = threading.Event()
+        self._is_down = False
+        self._send: Send | None = None
+        self.end: End = "FAIL"
+        """The end of all runs. The program sets this before the block ends, unless it fails."""
+
+    def report(self, name: str, describe: Callable[[], JobDatasets]) -> None:
+        """Report a job that has begun, or whose datasets have changed. This only takes a note.
+
+        Args:
+            describe: called in the background, shortly before the event is sent.
+        """
+        with self._lock:
+            if name not in self._runs:
+                self._runs[name] = _Run(describe)
+            self._waiting[name] = None
+
+    def __enter__(self) -> None:
+        self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self.join(_LAST_SECONDS)
+
+    def run(self) -> None:
+        while not self._ended.wait(_ROUND_SECONDS):
+            self._round()
+        self._last_round(time.monotonic() + _LAST_SECONDS)
+
+    def _round(self) -> None:
+        """Report the jobs that have begun or changed. What is not delivered waits for the next round."""
+        with self._lock:
+            waiting = list(self._waiting)
+        for name in waiting:
+            with self._lock:
+                # A change during the delivery is reported again.
+                self._waiting.pop(name, None)
+            if self._ended.is_set() or not self._deliver(name, "RUNNING"):
+                with self._lock:
+                    self._waiting[name] = None
+                break
+
+    def _last_round(self, until: float) -> None:
+        for name in list(self._runs):
+            if time.monotonic() >= until or not self._deliver(name, self.end):
+                break
+
+    def _deliver(self, name: str, kind: Kind) -> bool:
+        """Send an event, after the event for the start unless the receiver has it. Return whether both arrived."""
+        run = self._runs[name]
+        try:
+            job = run.describe()
+            if self._send is None:
+                self._send = receiver(self._settings, self._kafka)
+            if not run.is_sent:
+                self._send(self._event("START", run.began, name, run, job))
+                run.is_sent = True
+                if kind == "RUNNING":
+                    self._restored()
+                    return True
+            self._send(self._event(kind, datetime.now(UTC), name, run, job))
+        except NotDelivered as error:
+            self._lost(str(error))
+            return False
+        except Exception as error:  # lineage must not matter to the process, whatever is wrong with it
+            self._lost(type(error).__name__)
+            return False
+        self._restored()
+        return True
+
+    def _event(self, kind: Kind, at: datetime, name: str, run: _Run, job: JobDatasets) -> bytes:
+        return event(kind, at, run.id, self._settings.namespace, name, self._program, job)
+
+    def _lost(self, reason: str) -> None:
+        with suppress(Exception):
+            self._failed()
+            if not self._is_down:
+                self._warn("lineage receiver failed", to=self._settings.to, reason=reason)
+        self._is_down = True
+
+    def _restored(self) -> None:
+        if self._is_down:
+            self._warn("lineage receiver restored", to=self._settings.to)
+        self._is_down = False
