@@ -27,15 +27,12 @@ from spark_sink.metrics import Metrics
 from spark_sink.operations.actions import Actions
 from spark_sink.operations.erase import Erase
 from spark_sink.operations.maintenance import Maintenance
-from spark_sink.operations.registration import Registration
+from spark_sink.operations.registration import Registration, configured_views
 from spark_sink.operations.verified_metrics import VerifiedMetrics
 from spark_sink.probes import Health
 from spark_sink.schema.catalog import SchemaReader
-from spark_sink.schema.table_spec import Format
 from spark_sink.spark import session as spark_session
 from spark_sink.spark.checkpoint import check_progress, checkpoint_id, has_progress, offset_entry, progress
-from spark_sink.tables.catalog_views import CatalogViews
-from spark_sink.tables.delta.registration import SparkCatalog
 from spark_sink.tables.formats import (
     FormatErasure,
     FormatMaintenance,
@@ -45,9 +42,8 @@ from spark_sink.tables.formats import (
     spark_ddl,
     spark_writer,
 )
-from spark_sink.tables.registration import Catalog
 from spark_sink.tables.shadows import Shadows
-from spark_sink.tables.spark_views import ViewingCatalog
+from spark_sink.tables.spark_views import readers_catalog
 
 log = structlog.get_logger()
 
@@ -121,15 +117,8 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
         )
         files = FormatMaintenance(tables, spark)
         maintenance = Maintenance(files, control, settings.maintenance.rules, metrics)
-        registration = None
-        if settings.catalog is not None:
-            name, suffix = settings.catalog.name, settings.catalog.views
-            known: Catalog = SparkCatalog(
-                spark, settings.tables.warehouse, name, is_delta=lambda name: tables.format(name) is Format.DELTA
-            )
-            if suffix is not None:
-                known = ViewingCatalog(spark, tables, known, CatalogViews(name, suffix))
-            registration = Registration(known, control.batches, metrics, ddl.changed)
+        readers = readers_catalog(spark, tables, settings.registered, configured_views(settings))
+        registration = None if readers is None else Registration(readers, control.batches, metrics, ddl.changed)
         topic_range = TopicRange(spark, settings, lambda: schemas.begins(topic))
         limit, layouts = settings.batches.max_offsets, FormatRelayout(spark, tables)
         erase = Erase(warehouse, tables, control, settings.tables.pattern, FormatErasure(spark, tables))

@@ -19,12 +19,15 @@ import org.apache.iceberg.exceptions.CommitFailedException;
 import org.apache.iceberg.exceptions.NamespaceNotEmptyException;
 import org.apache.iceberg.exceptions.NoSuchNamespaceException;
 import org.apache.iceberg.exceptions.NoSuchTableException;
+import org.apache.iceberg.exceptions.NoSuchViewException;
 import org.apache.iceberg.inmemory.InMemoryCatalog;
 import org.apache.iceberg.rest.CatalogHandlers;
+import org.apache.iceberg.rest.RESTCatalogProperties;
 import org.apache.iceberg.rest.RESTCatalogProperties.SnapshotMode;
 import org.apache.iceberg.rest.RESTSerializers;
 import org.apache.iceberg.rest.requests.CreateNamespaceRequest;
 import org.apache.iceberg.rest.requests.CreateTableRequest;
+import org.apache.iceberg.rest.requests.CreateViewRequest;
 import org.apache.iceberg.rest.requests.UpdateTableRequest;
 import org.apache.iceberg.rest.responses.ConfigResponse;
 import org.apache.iceberg.rest.responses.ErrorResponse;
@@ -100,7 +103,7 @@ public class RestCatalogServer {
       } else {
         answer = answer(exchange);
       }
-    } catch (NoSuchTableException | NoSuchNamespaceException e) {
+    } catch (NoSuchTableException | NoSuchViewException | NoSuchNamespaceException e) {
       code = 404;
       answer = error(404, e);
     } catch (AlreadyExistsException | CommitFailedException | NamespaceNotEmptyException e) {
@@ -156,8 +159,8 @@ public class RestCatalogServer {
   }
 
   /**
-   * Paths are /v1/config and /v1/namespaces/NAMESPACE/tables/TABLE. Those of metrics get an empty response. The prefix of
-   * a path is the name of a catalog, which is created at its first use.
+   * Paths are /v1/config, /v1/namespaces/NAMESPACE/tables/TABLE and /v1/namespaces/NAMESPACE/views/VIEW. Those of metrics
+   * get an empty response. The prefix of a path is the name of a catalog, which is created at its first use.
    */
   private static Object answer(HttpExchange exchange) throws IOException {
     String[] path = exchange.getRequestURI().getRawPath().split("/");
@@ -167,7 +170,7 @@ public class RestCatalogServer {
     String query = exchange.getRequestURI().getRawQuery();
     String method = exchange.getRequestMethod();
     if (path[2].equals("config")) {
-      return ConfigResponse.builder().build();
+      return ConfigResponse.builder().withDefault(RESTCatalogProperties.VIEW_ENDPOINTS_SUPPORTED, "true").build();
     }
     if (!path[2].equals("namespaces")) {
       throw new UnsupportedOperationException(exchange.getRequestURI().toString());
@@ -182,6 +185,9 @@ public class RestCatalogServer {
     Namespace namespace = namespace(path[3]);
     if (path.length == 4) {
       return ofNamespace(method, catalog, namespace);
+    }
+    if (path[4].equals("views")) {
+      return ofViews(exchange, method, catalog, namespace, path);
     }
     if (!path[4].equals("tables")) {
       throw new UnsupportedOperationException(exchange.getRequestURI().toString());
@@ -212,6 +218,29 @@ public class RestCatalogServer {
         return null;
       default:
         return CatalogHandlers.loadNamespace(catalog, namespace);
+    }
+  }
+
+  private static Object ofViews(
+      HttpExchange exchange, String method, InMemoryCatalog catalog, Namespace namespace, String[] path)
+      throws IOException {
+    if (path.length == 5) {
+      return method.equals("GET")
+          ? CatalogHandlers.listViews(catalog, namespace)
+          : CatalogHandlers.createView(catalog, namespace, body(exchange, CreateViewRequest.class));
+    }
+    TableIdentifier view = TableIdentifier.of(namespace, URLDecoder.decode(path[5], StandardCharsets.UTF_8));
+    switch (method) {
+      case "GET":
+        return CatalogHandlers.loadView(catalog, view);
+      case "HEAD":
+        CatalogHandlers.viewExists(catalog, view);
+        return null;
+      case "POST":
+        return CatalogHandlers.updateView(catalog, view, body(exchange, UpdateTableRequest.class));
+      default:
+        CatalogHandlers.dropView(catalog, view);
+        return null;
     }
   }
 

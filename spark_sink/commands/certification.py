@@ -26,14 +26,12 @@ from spark_sink.operations.certification import (
     certify,
 )
 from spark_sink.operations.checks import Answer
+from spark_sink.operations.registration import configured_views
 from spark_sink.schema.engine_choice import Engine, EngineRules
 from spark_sink.schema.table_spec import Format
 from spark_sink.spark import session as spark_session
-from spark_sink.tables.catalog_views import CatalogViews
-from spark_sink.tables.delta.registration import SparkCatalog
 from spark_sink.tables.formats import FormatMaintenance, FormatTables, ask_catalog, spark_ddl, spark_writer
-from spark_sink.tables.registration import Catalog
-from spark_sink.tables.spark_views import ViewingCatalog
+from spark_sink.tables.spark_views import readers_catalog
 from spark_sink.tables.trial_table import TrialTable, spark_versions
 
 # The Python packages whose versions are in the report.
@@ -90,8 +88,7 @@ def _candidate(settings: Settings, spark: SparkSession, format: Format, engine: 
     id = uuid.uuid4().hex[:12]
     name, warehouse, access = f"{PREFIX}{id}.trial", settings.tables.warehouse, settings.iceberg_catalog
     tables = FormatTables(warehouse, f"certification/{id}", EngineRules({"*": engine}), {"*": format}, catalog=access)
-    registered, views = _readers(settings)
-    catalog = None if registered is None else partial(_registering, spark, tables, registered, views)
+    registered, views = settings.registered, configured_views(settings)
     is_served = format is Format.ICEBERG and access is not None
     return Candidate(
         format,
@@ -101,25 +98,13 @@ def _candidate(settings: Settings, spark: SparkSession, format: Format, engine: 
         spark_ddl(spark, tables),
         spark_writer(spark, tables),
         FormatMaintenance(tables, spark),
-        TrialTable(spark, tables, name, registered, views),
+        TrialTable(spark, tables, name, registered, views.get(format)),
         probe=partial(ask_catalog, spark, tables, again=True) if is_served else None,
-        catalog=catalog,
-        has_views=views is not None,
+        catalog=partial(readers_catalog, spark, tables, registered, views),
+        is_registered=registered is not None and format is Format.DELTA,
+        has_view=format in views,
         maintains=settings.maintenance.enabled,
     )
-
-
-def _readers(settings: Settings) -> tuple[str | None, CatalogViews | None]:
-    """Return the catalog that registers tables, and its views, as they are configured."""
-    known = settings.catalog
-    if known is None:
-        return None, None
-    return known.name, None if known.views is None else CatalogViews(known.name, known.views)
-
-
-def _registering(spark: SparkSession, tables: FormatTables, name: str, views: CatalogViews | None) -> Catalog:
-    catalog = SparkCatalog(spark, tables.warehouse, name, lambda table: tables.format(table) is Format.DELTA)
-    return catalog if views is None else ViewingCatalog(spark, tables, catalog, views)
 
 
 def _catalog(settings: Settings, certified: list[CertifiedTable]) -> CertifiedCatalog:

@@ -142,8 +142,8 @@ def cut(config: Path, batch: int | None, checkpoint: str | None) -> None:
 )
 @click.option(
     "--name",
-    help="Name of the view. Defaults to the view that catalog.views names, or to the table name with underscores "
-    "instead of dots.",
+    help="Name of the view. Defaults to the view that the sink keeps, or to the table name with underscores instead of "
+    "dots.",
 )
 @click.option(
     "--from",
@@ -153,12 +153,12 @@ def cut(config: Path, batch: int | None, checkpoint: str | None) -> None:
 def view(config: Path, table: str, engine: str, name: str | None, relation: str | None) -> None:
     """Print the SQL for a view of TABLE with its source columns and its live rows.
 
-    If catalog.views is set, the sink keeps this view in the catalog.
+    If catalog.views or tables.iceberg_catalog.views is set, the sink keeps this view in the catalog.
     """
     loaded = configured(config)
     from spark_sink.errors import ConfigError, Refused
     from spark_sink.operations import status
-    from spark_sink.tables.catalog_views import CatalogViews
+    from spark_sink.operations.registration import configured_views
     from spark_sink.tables.locations import location
 
     tables = opened(loaded)
@@ -171,9 +171,9 @@ def view(config: Path, table: str, engine: str, name: str | None, relation: str 
         raise ConfigError(
             f"table {table!r} does not exist yet, and its events are waiting; run `spark-sink status` to see why"
         )
-    known = loaded.catalog
-    if known and known.views and engine == ReaderEngine.SPARK and not (name or relation):
-        click.echo(CatalogViews(known.name, known.views).statement(table, shape, tables))
+    views = configured_views(loaded).get(tables.format(table))
+    if views is not None and engine == ReaderEngine.SPARK and not (name or relation):
+        click.echo(views.statement(table, shape, tables))
         return
     named = name or table.replace(".", "_")
     # No engine reliably finds an Iceberg table by its folder, because the engine would have to guess the newest

@@ -22,6 +22,7 @@ _PROPERTY_OF_TYPE = "type"
 # Spark's default catalog name.
 FOLDERS = "cdc_iceberg"
 CatalogName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+ViewSuffix = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]+$")]
 
 _POSTGRES = "jdbc:postgresql:"
 
@@ -83,6 +84,11 @@ class IcebergCatalog(BaseModel):
         min_length=1,
         description="Folder or URL for the tables or, for the type `rest`, the name of a warehouse in the catalog. "
         "Defaults to tables.warehouse.",
+    )
+    views: ViewSuffix | None = Field(
+        default=None,
+        description="Suffix for schemas with a view of each Iceberg table in this catalog, such as `_views`. If unset, "
+        "`catalog.views` also applies to Iceberg tables.",
     )
     properties: dict[str, SecretStr] = Field(
         default_factory=dict,

@@ -17,7 +17,7 @@ from cdc_core import config, table_contract
 from cdc_core.otlp import Otlp
 from cdc_core.table_contract import TableContract
 from cdc_core.table_id import TableId
-from spark_sink.config.iceberg_catalog import CatalogAccess, CatalogType, IcebergCatalog
+from spark_sink.config.iceberg_catalog import CatalogAccess, CatalogType, IcebergCatalog, ViewSuffix
 from spark_sink.config.layout_settings import LayoutSettings
 from spark_sink.config.maintenance_rules import MaintenanceRules
 from spark_sink.config.source_database import SourceDatabase
@@ -313,7 +313,7 @@ class CatalogSettings(_Section):
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")] = Field(
         default="spark_catalog", description="Name of the catalog in Spark, as described in docs/sink/tables.md."
     )
-    views: Annotated[str, Field(pattern=r"^[A-Za-z0-9_]+$")] | None = Field(
+    views: ViewSuffix | None = Field(
         default=None,
         description="Suffix for schemas with a view of each table, such as `_views`: the view of `shop_sales.orders` "
         "is then `shop_sales_views.orders`. If unset, the sink keeps no views.",
@@ -431,6 +431,11 @@ class Settings(_Section):
             return None
         store = self.storage.reader_properties(warehouse, catalog.warehouse or "")
         return catalog.access(warehouse, self.spark.conf, store)
+
+    @property
+    def registered(self) -> str | None:
+        """The Spark catalog in which Delta tables are registered, or None if they are not registered."""
+        return None if self.catalog is None else self.catalog.name
 
     @property
     def store(self) -> Mapping[str, str]:

@@ -393,7 +393,7 @@ class Actions:
     def register(self, target: str, argument: str | None) -> RequestAnswer:
         """Register one table or all tables in the catalog."""
         if self._registration is None:
-            raise FatalError("the configuration has no catalog, so no table is registered")
+            raise FatalError("the configuration has no catalog, so no table is registered and no view is kept")
         if target != ALL_TABLES:
             self._known(target)
         names = self._control.batches.tables() if target == ALL_TABLES else {target}

@@ -76,8 +76,9 @@ class Candidate:
 
     Args:
         probe: test the catalog as the sink does at startup; None for tables that are in no catalog.
-        catalog: return the catalog that registers tables and keeps views; None if the sink registers none.
-        has_views: whether the catalog keeps views.
+        catalog: return the catalog that registers tables and keeps views; None if the sink does neither.
+        is_registered: whether this catalog registers the table.
+        has_view: whether the sink keeps a view of the table.
         maintains: whether the sink maintains tables.
     """
 
@@ -90,8 +91,9 @@ class Candidate:
     files: TableMaintenance
     outside: Outside
     probe: Callable[[], None] | None
-    catalog: Callable[[], Catalog] | None
-    has_views: bool
+    catalog: Callable[[], Catalog | None]
+    is_registered: bool
+    has_view: bool
     maintains: bool
 
     @property
@@ -215,10 +217,10 @@ class _Run:
             _Step("read back", self._read_back, "readers, and for comparing events with rows", "merge"),
             _Step("earlier version", self._earlier, "cuts, sweeps by time and reads of old versions", "merge"),
         ]
-        if candidate.catalog is not None and candidate.format is Format.DELTA:
+        if candidate.is_registered:
             steps.append(_Step("register", self._register, "readers that find tables by name (catalog.name)", "merge"))
-        if candidate.has_views:
-            steps.append(_Step("view", self._view, "readers of views (catalog.views)", "merge"))
+        if candidate.has_view:
+            steps.append(_Step("view", self._view, "readers of views", "merge"))
         if candidate.maintains:
             steps += [
                 _Step("compact", self._compact, "merging small files (maintenance)", "merge"),
@@ -406,9 +408,10 @@ class _Run:
         return table
 
     def _catalog(self) -> Catalog:
-        if self.candidate.catalog is None:
+        found = self.candidate.catalog()
+        if found is None:
             raise AssertionError("these steps exist only with a catalog")
-        return self.candidate.catalog()
+        return found
 
     def _wants(self, **traits: bool) -> None:
         """Raise Note if the catalog lacks a trait that this step tests."""

@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 import structlog
 
+from spark_sink.config.settings import Settings
 from spark_sink.control_tables.batches import BatchTable
 from spark_sink.metrics import Metrics
+from spark_sink.schema.table_spec import Format
 from spark_sink.table_report import TableReport
+from spark_sink.tables.catalog_views import CatalogViews
 from spark_sink.tables.registration import Catalog, RegistrationError
 
 log = structlog.get_logger()
 
 # The pause before registration is retried, so that an unavailable catalog does not slow down every batch.
 _AGAIN_SECONDS = 60.0
+
+
+def configured_views(settings: Settings) -> Mapping[Format, CatalogViews]:
+    """Return where the sink keeps the views of each format. The tables of a missing format have no views."""
+    views, catalog, iceberg = {}, settings.catalog, settings.tables.iceberg_catalog
+    if catalog is not None and catalog.views is not None:
+        views = dict.fromkeys(Format, CatalogViews(catalog.name, catalog.views))
+    if iceberg is not None and iceberg.views is not None:
+        views[Format.ICEBERG] = CatalogViews(iceberg.name, iceberg.views)
+    return views
 
 
 class Registration:

@@ -80,10 +80,19 @@ def create_view(engine: ReaderEngine, view: str, shape: TableShape, path: str | 
         relation = dialect.relation(path)
     else:
         raise ConfigError(f"{engine} reads this table by name; pass that name with --from")
-    columns = ",\n".join(f"  {column}" for column in _columns(shape.columns, dialect))
+    return f"CREATE OR REPLACE VIEW {quoted_name(engine, view)} AS\n{view_query(engine, shape, relation)};"
+
+
+def view_query(engine: ReaderEngine, shape: TableShape, relation: str) -> str:
+    """Return the query of the view. The table must have rows.
+
+    Args:
+        relation: the table in the engine's SQL.
+    """
+    columns = ",\n".join(f"  {column}" for column in _columns(shape.columns, _DIALECTS[engine]))
     only_live = any(column.name == DELETED_AT for column in shape.lacks)
     live = "" if only_live else f"\nWHERE {_PRESENT[shape.mode]}"
-    return f"CREATE OR REPLACE VIEW {quoted_name(engine, view)} AS\nSELECT\n{columns}\nFROM {relation}{live};"
+    return f"SELECT\n{columns}\nFROM {relation}{live}"
 
 
 def has_rows(shape: TableShape) -> bool:

@@ -27,16 +27,24 @@ class CatalogViews:
         """Return the schema of a table's view, in SQL."""
         return quoted_name(ReaderEngine.SPARK, f"{self.catalog}.{CatalogName.of(name).schema}{self.suffix}")
 
+    def view(self, name: str) -> str:
+        """Return the name of a table's view, with dots between its parts."""
+        known = CatalogName.of(name)
+        return f"{self.catalog}.{known.schema}{self.suffix}.{known.table}"
+
+    def is_inside(self, name: str, tables: FormatTables) -> bool:
+        """Return whether a table's view is in the Iceberg catalog that contains the table."""
+        return tables.format(name) is Format.ICEBERG and tables.iceberg_catalog.path(name)[0] == self.catalog
+
     def statement(self, name: str, shape: TableShape, tables: FormatTables) -> str:
         """Return the statement that creates or replaces a table's view.
 
         Raises:
             ConfigError: a table with this mode has no view.
         """
-        known = CatalogName.of(name)
-        view = f"{self.catalog}.{known.schema}{self.suffix}.{known.table}"
         if tables.format(name) is Format.ICEBERG:
             table = ".".join(tables.iceberg_catalog.path(name))
         else:
+            known = CatalogName.of(name)
             table = f"{self.catalog}.{known.schema}.{known.table}"
-        return create_view(ReaderEngine.SPARK, view, shape, None, table)
+        return create_view(ReaderEngine.SPARK, self.view(name), shape, None, table)

@@ -19,6 +19,7 @@ from spark_sink.tables.formats import FormatTables
 from spark_sink.tables.iceberg.catalogs import in_sql, quoted
 from spark_sink.tables.iceberg.spark import is_commit_conflict
 from spark_sink.tables.iceberg.spark_catalog import java_table
+from spark_sink.tables.iceberg.views import IcebergViews
 from spark_sink.tables.locations import location
 from spark_sink.tables.registration import CatalogName
 
@@ -29,7 +30,7 @@ class TrialTable:
     Args:
         name: the table's name in the lakehouse.
         registered: the Spark catalog in which the sink registers the table; None if it registers none.
-        views: the views that the sink keeps; None if it keeps none.
+        views: where the sink keeps the table's view; None if it keeps none.
     """
 
     def __init__(
@@ -46,6 +47,10 @@ class TrialTable:
         self._name = name
         self._registered = registered
         self._views = views
+        self._view = "" if views is None else quoted_name(ReaderEngine.SPARK, views.view(name))
+        self._inside: IcebergViews | None = None
+        if views is not None and views.is_inside(name, tables):
+            self._inside = IcebergViews(self._spark, tables.iceberg_catalog, views)
 
     def rows(self, *columns: str) -> list[tuple[Any, ...]]:
         """Return these columns of all rows, as Spark reads them from the table."""
@@ -55,12 +60,17 @@ class TrialTable:
     def rows_by_name(self, *columns: str) -> list[tuple[Any, ...]]:
         """Return these columns of all rows, as Spark reads them from the catalog that registers the table."""
         with spark_errors():
-            return _sorted(self._spark.table(self._in_catalog("")), columns)
+            return _sorted(self._spark.table(self._in_catalog), columns)
 
     def rows_of_view(self, *columns: str) -> list[tuple[Any, ...]]:
-        """Return these columns of all rows, as Spark reads them from the table's view."""
+        """Return these columns of all rows, as Spark reads them from the table's view. In an Iceberg catalog, this is
+        the query of the view, because only a session with the Iceberg extensions can read the view itself.
+        """
         with spark_errors():
-            return _sorted(self._spark.table(self._in_catalog(self._suffix)), columns)
+            if self._inside is None:
+                return _sorted(self._spark.table(self._view), columns)
+            self._spark.catalog.setCurrentCatalog(self._tables.iceberg_catalog.path(self._name)[0])
+            return _sorted(self._spark.sql(self._inside.query(self._name)), columns)
 
     def accepts_outdated(self, other_commit: Callable[[], None]) -> bool:
         """Prepare a commit to an Iceberg table, let another commit come first, and return whether the catalog then
@@ -90,8 +100,8 @@ class TrialTable:
         Raises:
             FatalError: something could not be deleted.
         """
-        statements = [*self._statements_of_names(), *(self._statements_of_iceberg() if self._is_iceberg else ())]
-        failed = [why for one in statements if (why := self._try(*one)) is not None]
+        steps = [*self._steps_of_names(), *(self._steps_of_iceberg() if self._is_iceberg else ())]
+        failed = [why for why in (self._drop_inside(), *(self._try(*one) for one in steps)) if why is not None]
         self._delete_files()
         if failed:
             raise FatalError(f"not everything could be deleted: {'; '.join(failed)}")
@@ -106,16 +116,26 @@ class TrialTable:
             return f"{statement}: {cause(str(error)) or type(error).__name__}"
         return None
 
-    def _statements_of_names(self) -> Iterator[tuple[str, str | None]]:
+    def _drop_inside(self) -> str | None:
+        """Delete the view in the Iceberg catalog. Return why this failed, or None."""
+        try:
+            if self._inside is not None:
+                self._inside.drop(self._name)
+        except SPARK_ERRORS as error:
+            return f"view {self._view}: {cause(str(error)) or type(error).__name__}"
+        return None
+
+    def _steps_of_names(self) -> Iterator[tuple[str, str | None]]:
         if self._views is not None:
-            yield f"DROP VIEW IF EXISTS {self._in_catalog(self._suffix)}", None
+            if self._inside is None:
+                yield f"DROP VIEW IF EXISTS {self._view}", None
             yield f"DROP SCHEMA IF EXISTS {self._views.schema(self._name)}", None
         if self._registered is not None and not self._is_iceberg:
-            yield f"DROP TABLE IF EXISTS {self._in_catalog('')}", None
+            yield f"DROP TABLE IF EXISTS {self._in_catalog}", None
             schema = f"{self._registered}.{CatalogName.of(self._name).schema}"
             yield f"DROP SCHEMA IF EXISTS {quoted_name(ReaderEngine.SPARK, schema)}", None
 
-    def _statements_of_iceberg(self) -> Iterator[tuple[str, str | None]]:
+    def _steps_of_iceberg(self) -> Iterator[tuple[str, str | None]]:
         catalog = self._tables.iceberg_catalog
         table = f"DROP TABLE IF EXISTS {quoted(catalog, self._name)}"
         # A catalog that does not delete files still drops the table.
@@ -125,10 +145,13 @@ class TrialTable:
 
     def _delete_files(self) -> None:
         """Delete what the warehouse has of this table: its namespace's folder, its deleted rows and its staged files.
-        A Hive metastore adds `.db` to the name of a namespace's folder, and may leave the folder behind.
+        A Hive metastore adds `.db` to the name of a namespace's folder, and may leave the folder behind. A view in an
+        Iceberg catalog also has files.
         """
         own = self._name.partition(".")[0]
-        for path in (own, f"{own}.db", f"{RESERVED}/deleted/{own}", self._tables.staging.folder):
+        spaces = [own] if self._inside is None or self._views is None else [own, f"{own}{self._views.suffix}"]
+        folders = [*spaces, *(f"{space}.db" for space in spaces)]
+        for path in (*folders, f"{RESERVED}/deleted/{own}", self._tables.staging.folder):
             files, folder = hadoop_folder(self._spark, f"{self._tables.warehouse}/{path}")
             files.delete(folder, True)
 
@@ -138,12 +161,9 @@ class TrialTable:
         return self._spark.read.format("delta").load(location(self._tables.warehouse, self._name))
 
     @property
-    def _suffix(self) -> str:
-        return "" if self._views is None else self._views.suffix
-
-    def _in_catalog(self, suffix: str) -> str:
+    def _in_catalog(self) -> str:
         known = CatalogName.of(self._name)
-        return quoted_name(ReaderEngine.SPARK, f"{self._registered}.{known.schema}{suffix}.{known.table}")
+        return quoted_name(ReaderEngine.SPARK, f"{self._registered}.{known.schema}.{known.table}")
 
 
 @contextmanager

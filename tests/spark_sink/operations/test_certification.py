@@ -45,6 +45,7 @@ STEPS = ["create", "append", "merge", "marker", "add column", "same batch twice"
 READS = ["read back", "earlier version"]
 FILES = ["compact", "expire"]
 EVERY = [*STEPS, "outdated commit", *READS, *FILES, "drop"]
+WITH_VIEW = ["probe", *EVERY, "view"]
 ICEBERG = {"formats": {"*": "iceberg"}}
 
 
@@ -93,8 +94,8 @@ def _folders(warehouse: Path) -> list[str]:
     return [path.name for path in warehouse.iterdir() if path.name.startswith(PREFIX)]
 
 
-def _rest(url: str) -> dict[str, Any]:
-    return {**ICEBERG, "iceberg_catalog": {"type": "rest", "uri": url, "properties": {"token": TOKEN}}}
+def _rest(url: str, **others: Any) -> dict[str, Any]:
+    return {**ICEBERG, "iceberg_catalog": {"type": "rest", "uri": url, "properties": {"token": TOKEN}, **others}}
 
 
 def _results(table: CertifiedTable) -> dict[str, str]:
@@ -139,9 +140,9 @@ def test_iceberg_in_folders(certify: Certified) -> None:
 @pytest.mark.usefixtures("no_namespace")
 def test_rest(certify: Certified, rest_server: RestCatalogServer) -> None:
     """The report names versions and traits, but no secret. The order of its fields is fixed."""
-    certificate = certify(_rest(rest_server.url))
+    certificate = certify(_rest(rest_server.url, views="_live"))
     (table,) = certificate.tables
-    assert dict.fromkeys(["probe", *EVERY], "passed") == _results(table)
+    assert dict.fromkeys(WITH_VIEW, "passed") == _results(table), [step.detail for step in table.steps]
     known = certificate.catalog
     assert known is not None
     assert ("rest", rest_server.url, 3, True, True) == (
@@ -220,6 +221,14 @@ def test_an_interruption(certify: Certified, spark: SparkSession, rest_server: R
     assert [] == certify.left()
 
 
+@pytest.mark.usefixtures("no_namespace")
+def test_a_catalog_without_views(certify: Certified, rest_server: RestCatalogServer) -> None:
+    """Only the step for the view fails."""
+    refused = {"token": TOKEN, "view-endpoints-supported": "false"}
+    (table,) = certify(_rest(rest_server.url, views="_live", properties=refused)).tables
+    assert {**dict.fromkeys(WITH_VIEW, "passed"), "view": "failed"} == _results(table)
+
+
 def test_a_table_that_cannot_be_dropped(certify: Certified, rest_server: RestCatalogServer) -> None:
     """The report says what remains."""
 
@@ -243,10 +252,10 @@ def test_a_table_that_cannot_be_dropped(certify: Certified, rest_server: RestCat
 
 def test_postgres(certify: Certified, database: Postgres) -> None:
     login = {"jdbc.user": USER, "jdbc.password": PASSWORD}
-    catalog = {"type": "jdbc", "uri": database.jdbc, "name": "certified", "properties": login}
+    catalog = {"type": "jdbc", "uri": database.jdbc, "name": "certified", "properties": login, "views": "_live"}
     certificate = certify({**ICEBERG, "iceberg_catalog": catalog})
     (table,) = certificate.tables
-    assert dict.fromkeys(["probe", *EVERY], "passed") == _results(table)
+    assert dict.fromkeys(WITH_VIEW, "passed") == _results(table), [step.detail for step in table.steps]
     assert certificate.catalog is not None
     assert certificate.catalog.server is not None
     assert certificate.catalog.server.startswith("PostgreSQL 1")
@@ -257,9 +266,9 @@ def test_postgres(certify: Certified, database: Postgres) -> None:
 @pytest.mark.faults  # slow
 def test_hive(certify: Certified) -> None:
     with HiveMetastore() as metastore:
-        certificate = certify({**ICEBERG, "iceberg_catalog": {"type": "hive", "uri": metastore.url}})
+        certificate = certify({**ICEBERG, "iceberg_catalog": {"type": "hive", "uri": metastore.url, "views": "_live"}})
     (table,) = certificate.tables
-    assert dict.fromkeys(["probe", *EVERY], "passed") == _results(table)
+    assert dict.fromkeys(WITH_VIEW, "passed") == _results(table), [step.detail for step in table.steps]
     assert certificate.catalog is not None
     assert certificate.catalog.server is not None
     assert certificate.catalog.server.startswith("Hive metastore ")

@@ -1,4 +1,4 @@
-"""The views that the sink keeps, in a real Hive metastore, as Spark reads them."""
+"""The views that the sink keeps, in a real Hive metastore and a real REST catalog, as Spark reads them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dev.iceberg.hive_metastore import HiveMetastore
+from dev.iceberg.rest_catalog import RestCatalogServer
 from tests.spark_sink.sink_process import PATIENCE_SECONDS
 
 ROOT = Path(__file__).parents[3]
@@ -51,7 +53,7 @@ formats = {"*.berg": Format.ICEBERG}
 lake.use(TableRules(formats=formats, modes={"*.log": Mode.CHANGELOG, "*.versions": Mode.HISTORY}))
 clock, metrics, views = [0.0], Metrics(0), CatalogViews("spark_catalog", "_live")
 tables = SparkCatalog(spark, str(warehouse), "spark_catalog", lambda name: not name.endswith(".berg"))
-catalog = ViewingCatalog(spark, lake.tables, tables, views)
+catalog = ViewingCatalog(spark, lake.tables, tables, dict.fromkeys(Format, views))
 kept = Registration(catalog, lake.control.batches, metrics, lake.ddl.changed, lambda: clock[0])
 reader = sibling(spark, lake.tables.iceberg_catalog.spark)
 said = {}
@@ -118,6 +120,70 @@ for name in NAMES[:2]:
 print(json.dumps(said))
 """
 
+_INSIDE = """
+import json, sys
+from pathlib import Path
+from dev.iceberg.rest_catalog import TOKEN
+from dev.jars import spark_jars
+from dev.servers.small_spark import SMALL_SPARK
+from spark_sink.config.iceberg_catalog import CatalogType, IcebergCatalog
+from spark_sink.config.settings import Spark
+from spark_sink.config.table_rules import TableRules
+from spark_sink.metrics import Metrics
+from spark_sink.operations.registration import Registration
+from spark_sink.schema.table_spec import Format, Mode
+from spark_sink.spark import session as spark_session
+from spark_sink.tables.catalog_views import CatalogViews
+from spark_sink.tables.spark_views import readers_catalog
+from tests.spark_sink.changes import change, schema_of
+from tests.spark_sink.lake import MergingLake
+
+warehouse, url = Path(sys.argv[1]), sys.argv[2]
+token = {"token": TOKEN}
+catalog = IcebergCatalog(type=CatalogType.REST, name="ours", uri=url, properties=token, views="_live")
+# The reader knows the catalog by another name, and has the Iceberg extensions, which read views.
+reader = IcebergCatalog(type=CatalogType.REST, name="theirs", uri=url, properties=token)
+extensions = "io.delta.sql.DeltaSparkSessionExtension,org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+conf = {**SMALL_SPARK, "spark.sql.extensions": extensions, **reader.access(str(warehouse), {}, {}).spark}
+settings = Spark(master="local[1]", memory="1g", jars=tuple(map(str, spark_jars())), conf=conf)
+spark = spark_session.build("views", settings, str(warehouse), iceberg=True)
+lake = MergingLake(spark, warehouse)
+lake.catalog = catalog.access(str(warehouse), {}, {})
+lake.use(TableRules(formats={"*": Format.ICEBERG}, modes={"*.log": Mode.CHANGELOG}))
+views = {Format.ICEBERG: CatalogViews("ours", "_live")}
+kept = Registration(
+    readers_catalog(spark, lake.tables, None, views), lake.control.batches, Metrics(0), lake.ddl.changed
+)
+said = []
+
+
+def see():
+    found = spark.table("theirs.shop_sales_live.orders")
+    columns = [f"{name} {type}" for name, type in found.dtypes]
+    said.append([columns, sorted([str(cell) for cell in row] for row in found.collect())])
+
+
+OLD = {"id": "int64", "Size (cm)": "int32", "n": "int32"}
+NEW = {**OLD, "n": "decimal(12,2)"}
+for name in ("orders", "log"):
+    lake.announce(schema_of(OLD, table=name))
+row = {"Size (cm)": 5, "n": 7}
+kept.applied(
+    lake.apply(0, [change("c", {"id": id}, row, pos=id, table=name) for name in ("orders", "log") for id in (1, 2)])
+)
+see()
+newer = schema_of(NEW, table="orders")
+lake.announce(newer)
+batch = [
+    change("d", {"id": 1}, pos=4, table="orders"),
+    change("u", {"id": 2}, {**row, "n": "1.25"}, pos=5, table="orders", schema=newer),
+]
+kept.applied(lake.apply(1, batch))
+see()
+said.append(sorted(row.viewName for row in spark.sql("SHOW VIEWS IN theirs.shop_sales_live").collect()))
+print(json.dumps(said))
+"""
+
 
 @pytest.mark.integration
 @pytest.mark.faults  # slow
@@ -128,17 +194,7 @@ def test_views_in_a_metastore(tmp_path: Path) -> None:
     """
     with HiveMetastore() as metastore:
         (tmp_path / "warehouse").mkdir()
-        given = str(tmp_path / "warehouse"), metastore.url
-        ended = subprocess.run(
-            [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{_SCRIPT}", *given],
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_SECONDS,
-            check=False,
-            cwd=tmp_path,
-        )
-    assert 0 == ended.returncode, ended.stderr[-3000:]
-    said = json.loads(ended.stdout.splitlines()[-1])
+        said = _run(_SCRIPT, tmp_path, metastore.url)
     names = ["orders", "berg", "versions"]
     columns = ["id bigint", "Size (cm) int", "n int", "N__v2 string"]
     rows = [[str(id), "5", "7", "other"] for id in (1, 2, 3)]
@@ -154,3 +210,34 @@ def test_views_in_a_metastore(tmp_path: Path) -> None:
         "orders": [True, ["FROM `spark_catalog`.`shop_sales`.`orders`;"]],
         "berg": [True, ["FROM `cdc_iceberg`.`shop_sales`.`berg`;"]],
     } == said["printed"]
+
+
+@pytest.mark.integration
+@pytest.mark.faults  # slow
+def test_views_in_an_iceberg_catalog(tmp_path: Path) -> None:
+    """A REST catalog has the views of its tables, for a reader who knows the catalog by another name. They are replaced
+    when columns change. A changelog has none.
+    """
+    (tmp_path / "warehouse").mkdir()
+    with RestCatalogServer(warehouse=str(tmp_path / "warehouse")) as catalog:
+        before, after, listed = _run(_INSIDE, tmp_path, catalog.url)
+    assert [["id bigint", "Size (cm) int", "n int"], [["1", "5", "7"], ["2", "5", "7"]]] == before
+    assert [["id bigint", "Size (cm) int", "n decimal(12,2)"], [["2", "5", "1.25"]]] == after
+    assert ["orders"] == listed
+
+
+def _run(script: str, folder: Path, url: str) -> Any:
+    """Run a script with a warehouse and a catalog, and return its last line."""
+    ended = subprocess.run(
+        [
+            *(sys.executable, "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{script}"),
+            *(str(folder / "warehouse"), url),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
+        cwd=folder,
+    )
+    assert 0 == ended.returncode, ended.stderr[-3000:]
+    return json.loads(ended.stdout.splitlines()[-1])
