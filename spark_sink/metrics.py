@@ -45,7 +45,8 @@ class Metrics:
         self._commits = self._counter("commits", "Commits to tables.", "table")
         self._stale = self._counter("stale_events", "Events that changed nothing, by reason.", "reason")
         self._undecided = self._counter(
-            "undecided_removals", "Removals of a key that two rows may have had; the remaining row is incomplete."
+            "undecided_removals",
+            "Rows removed while two rows may have had the same key. The row that remains is marked as incomplete.",
         )
         self._truncated = self._counter("truncated_times", "Times that were truncated to the microsecond.")
         self._rejected = self._counter("quarantined_events", "Events that went to quarantine, by reason.", "reason")

@@ -119,7 +119,7 @@ class TableCounters(Struct, frozen=True):
         skipped: commits that an earlier attempt at the batch made.
         stale: events that changed nothing, by reason. Events with the reason `late` only changed older versions in a
             history.
-        undecided: removals of a key that two rows may have had: see `fold.Folded`.
+        undecided: rows removed while two rows may have had the same key: see `fold.Folded`.
         truncated: time values that were truncated to the microsecond.
         rejected: events in quarantine, by reason.
         ignored: ignored events, by kind.

@@ -295,7 +295,7 @@ class Applier(Generic[Records]):
         self._ddl.set_properties(name, owner_properties(source))
 
     def discard(self) -> None:
-        """Delete the staged files. By now, all of them have been written or rejected."""
+        """Delete the staged files. By now, all of these events have been written or rejected."""
         self._writer.discard()
 
     def _changed(self, wanted: tuple[str, Step]) -> str | Refused:

@@ -27,7 +27,7 @@ def _rebuilt(name: str) -> str:
 
 
 def copy_refusal(name: str) -> str:
-    """Return why events and commands do not change a copy."""
+    """Return the reason why events and commands do not change a copy."""
     return (
         f"the table {name} is a copy that `spark-sink rebuild --into` wrote, so it lacks all later events; to write "
         f"events to it, run `spark-sink rebuild {shlex.quote(name)}`, and otherwise use another name"

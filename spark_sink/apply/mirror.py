@@ -56,7 +56,8 @@ class MirrorChanges:
     """The rows that a segment changes in a mirror, and the events that the mirror rejects.
 
     Args:
-        stale: the number of events that had no effect, by reason; `late` counts events that arrived after a later one.
+        stale: the number of events that had no effect, by reason. The reason `late` means that a later event arrived
+            first.
         scope_changes: the number of times a row moved to another scope.
         deleted: the number of deleted rows.
         undecided: see `Folded`.

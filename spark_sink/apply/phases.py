@@ -1,4 +1,5 @@
-"""The phases of a batch. Each phase begins when the previous one ends, so together they cover the whole batch."""
+"""The phases of a batch. Each phase begins when the previous phase ends, so the phases together cover the whole
+batch."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class Folded:
     """The rows that changed in a batch, by key, and the special cases that occurred.
 
     Args:
-        undecided: removals of a key that two rows may have had, if it is unknown which of the two rows was removed.
+        undecided: rows removed while two rows may have had the same key, if it is unknown which of them was removed.
         outlived: events that would restore a row that another scope has deleted since.
     """
 

@@ -88,7 +88,7 @@ class Erase:
         found = [self._erase_events(name, target, table.shape, key) for name in (parking.NAME, quarantine.NAME)]
         events, unreadable = (sum(counts) for counts in zip(*found, strict=True))
         files = sum(self._files.purge(name) for name in (target, parking.NAME, quarantine.NAME))
-        known = f". Records in quarantine that cannot be read, and may have the row: {unreadable}" if unreadable else ""
+        known = f". Unreadable records in quarantine that may contain the row: {unreadable}" if unreadable else ""
         return RequestAnswer(
             f"rows erased: {rows}; stored events erased: {events}; files of earlier versions deleted: {files}. Kafka "
             f"topics, backups and copies of the table still have the row{known}"
