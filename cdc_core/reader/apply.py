@@ -59,13 +59,13 @@ class AppliedChanges:
     Args:
         keyless: changes to rows without a key, which the store does not contain.
         announcements: events other than row events.
-        undecided: removals of a key that two rows had, if it is unknown which of the two rows was removed. See
+        undecided: rows removed while two rows had the same key, if it is unknown which of them was removed. See
             `incomplete`.
-        outlived: ids of changes that would restore a row that another scope has deleted since. These changes count as
-            stale.
+        outlived: ids of changes that would bring back a row that another scope has since deleted. These changes count
+            as stale.
         filled: rows that received the default of a column added by a statement.
-        not_applied: ids of events that announce a statement for which no event contains the row changes. Reload the
-            tables of these events (docs/envelope/statements.md).
+        not_applied: ids of events about statements that changed rows without row events. Reload the tables of these
+            events (docs/envelope/statements.md).
     """
 
     applied: int = 0

@@ -158,7 +158,7 @@ class KeptRow(Struct):
             progress.columns = {**progress.columns, **dict.fromkeys(later, pos)}
 
     def remove(self, change: Change) -> None:
-        """Apply a delete. If a patch is known to be later, the row was inserted again."""
+        """Apply a delete. If a patch is known to be later than the delete, the row was inserted again."""
         kept = self._cut(change.event.pos)
         self.incomplete = self.progress.positions[change.event.pos_scope] > change.event.pos
         self.values = kept if self.incomplete else None

@@ -86,7 +86,8 @@ def default_name(table: TableId) -> str:
 
 
 class SqlStore:
-    """A store in a database: one table per source table, created with its first row, and three tables of its own.
+    """A store in a database, with one table per source table and three additional tables. A table is created with its
+    first row.
 
     `cdc_rows` and `cdc_floors` store positions, and `cdc_columns` stores the created columns. Columns are added when
     they first appear, and a row's unknown columns are NULL. Driver errors are not caught. Create a new store for each

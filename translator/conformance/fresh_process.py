@@ -39,8 +39,8 @@ def digests(plugin: DialectPlugin, cases: Sequence[Case], *, backward: bool = Fa
     apply to cases with metadata messages.
 
     Args:
-        backward: translate the cases in reverse order, and also their messages unless they depend on metadata.
-            The first message of such a case is translated twice, and its second result counts.
+        backward: whether to translate the cases in reverse order. The messages in a case are reversed, too, unless they
+            depend on metadata. The first message of such a case is translated twice, and its second result counts.
     """
     shared: dict[bytes, Trial] = {}
     found: dict[str, list[str]] = {}

@@ -132,7 +132,7 @@ Move = tuple[Sequence[Any], Sequence[Any]]
 
 
 def _check_messages(change: KeyChange, moves: Sequence[Move], *, shift: bool = True) -> None:
-    """Check moves that are sent one per message."""
+    """Check key changes if each message contains one of them."""
     events = [event for n, move in enumerate(moves, _FIRST) for event in change.events(change.moved(*move), n)]
     _check_keys(change, moves, events, "messages of their own")
     if shift:
@@ -140,10 +140,10 @@ def _check_messages(change: KeyChange, moves: Sequence[Move], *, shift: bool = T
 
 
 def _check_rows(change: KeyChange, moves: Sequence[Move], apart: Sequence[Sequence[Any]]) -> None:
-    """Check moves in one message, if the format has arrays of rows.
+    """Check key changes in a single message, which requires a format with arrays of rows.
 
     Args:
-        apart: two keys that no move has.
+        apart: two keys that occur in no move.
     """
     far_old, far_new = apart
     if len(change.events(_joined(change, [moves[0], (far_old, far_new)]), _FIRST)) != 2:

@@ -95,7 +95,7 @@ class AuditReport(Struct):
 
 
 KnownTopics: TypeAlias = Mapping[tuple[str, str, int], int]
-"""Each raw partition's number in the ledger, by source, raw topic and partition."""
+"""The number of each raw partition in the ledger, keyed by source, raw topic and partition."""
 
 
 def audit(
@@ -106,7 +106,7 @@ def audit(
     end: int | None,
     say: Callable[[str], None],
 ) -> AuditReport:
-    """Check raw ranges against the canonical topic and the dead letters.
+    """Compare ranges of raw records with the canonical topic and the dead letters.
 
     Args:
         topic, partition, first, end: check only this raw topic, this partition, from this offset, up to this offset. By

@@ -102,8 +102,8 @@ class EventSearch:
         """Read until all events of the sample have been found.
 
         Args:
-            awaited: the numbers of the expected events by raw offset. A record without any may have had some before, so
-                reading continues up to the events of an earlier record.
+            awaited: the numbers of the expected events by raw offset. The events of a record without expected events
+                may have been written earlier, so reading continues up to the events of an earlier record.
         """
         is_known = all(awaited.values())
         step = _FIRST_STEP
@@ -119,7 +119,8 @@ class EventSearch:
         return self._events.get(offset, {})
 
     def is_complete(self, offset: int) -> bool:
-        """Return whether all events of a raw record that exist have been found, and none has been deleted.
+        """Return whether the search has found all of a raw record's existing events, and none of its events has been
+        deleted.
 
         Even the whole partition proves nothing about a record before the first event: if partitions were added to the
         topic, the events of earlier records are in another one. A dead letter has no events unless it was replayed.

@@ -176,7 +176,7 @@ class _Table:
 
     def _is_same(self, wanted: ContractColumn, type_: exp.DataType) -> bool:
         """Return whether this is the type at the source that the contract has. A masked column's type does not matter,
-        because its values are other ones.
+        because its values are replaced.
         """
         if wanted.masked or wanted.native is None:
             return wanted.masked

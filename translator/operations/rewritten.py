@@ -1,4 +1,4 @@
-"""Compare what a release wrote for a raw record with what this release would write."""
+"""Compare a release's output for a raw record with the output of this release."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from translator.translation.dead_letter import DeadLetter
 
 EVENTS, OUTCOME, CODE = "(number of events)", "(outcome)", "(code of the dead letter)"
 REJECTED = "(events became a dead letter)"
-"""A release that announces other outcomes does not thereby announce this one."""
+"""A release that announces other outcomes does not announce this outcome."""
 
 # Dead letters with these codes depend on other messages or on topics, and not only on the message.
 _NOT_OF_THE_MESSAGE = frozenset({ErrorCode.HELD, ErrorCode.TOPIC_REFUSED})

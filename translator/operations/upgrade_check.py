@@ -1,4 +1,4 @@
-"""Compare a new translation of the newest raw records with what the running release wrote for them."""
+"""Translate the newest raw records again, and compare the results with the output of the running release."""
 
 from __future__ import annotations
 

@@ -87,8 +87,8 @@ class Drain(NamedTuple):
     `begin` is called first, so that batches waiting for something other than delivery are released (`give_back`).
     In-flight records then have `seconds` to be delivered. This time must be less than `broker_rebalance_timeout`.
     Otherwise, the broker reassigns the partitions during the delivery. If time runs out, `failed` is called, which
-    stops the process. `given_up` is called once we no longer own the partitions. If `dead` returns true, nothing is
-    delivered any more, so the handover does not wait.
+    stops the process. `given_up` is called once this process no longer owns the partitions. If `dead` returns true,
+    nothing is delivered any more, so the handover does not wait.
     """
 
     seconds: float

@@ -1,4 +1,4 @@
-"""The lag of the partitions that this process owns, based on the brokers' end offsets instead of the last fetch.
+"""Measure the lag of the partitions that this process owns, using the brokers' end offsets instead of the last fetch.
 
 A lag based on fetches stops changing when fetching stops, which is exactly when the lag matters. End offsets are
 therefore requested from the brokers. If nothing was acknowledged since the last check, the lag in time is the age of

@@ -99,7 +99,7 @@ class Journal(Protocol):
 
 
 class NoJournal:
-    """The journal for a process that does not own partitions: its holds apply only to itself."""
+    """The journal for a process that owns no partitions, so its holds apply only to the process itself."""
 
     letters_id = ""
 
@@ -224,7 +224,7 @@ class Holds:
         return None
 
     def blocks(self, place: Partition, table: TableName | None) -> bool:
-        """Return whether anything in a table is held or, if `table` is None, anything in the partition."""
+        """Return whether any message for a table is held or, if `table` is None, any message in the partition."""
         held = self._mine.get(place, {})
         return bool(held) if table is None else None in held or table in held
 

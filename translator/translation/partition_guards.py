@@ -65,7 +65,7 @@ class Guards:
     def inspect_taken(
         self, messages: Sequence[Message], taken: Sequence[TakenMessage]
     ) -> tuple[int, ContradictionError | None]:
-        """Inspect messages like `inspect_run`, but for messages that the native path translated."""
+        """Inspect messages that the native path translated, in the same way as `inspect_run`."""
         guard = self._guard_of(messages[0])
         if guard is None:
             return len(taken), None

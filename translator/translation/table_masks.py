@@ -246,7 +246,7 @@ def _masked(image: Image | None, masks: ColumnMasks, touched: dict[str, Mask]) -
 
 
 def _leave_names_out(change: RowChange, masks: ColumnMasks, touched: dict[str, Mask]) -> bool:
-    """Remove dropped columns from the lists of names. Returns whether any were removed, or whether values were."""
+    """Remove dropped columns from the lists of names. Returns whether any names or values were removed."""
     listed = (*(change.changed or ()), *(change.unavailable or ()))
     dropped = {name for name in listed if (mask := masks[name]) is not None and mask.drops}
     dropped.update(name for name, mask in touched.items() if mask.drops)

@@ -43,8 +43,8 @@ def _spelled(canonical: str, plain: Converter) -> Converter:
 
 
 def bounded_integer(low: int, high: int) -> Converter:
-    """Return a converter for integers. Digits as text take 0.3 us against 0.7 us, and a number takes 0.07 us against
-    0.2 us.
+    """Return a converter for integers. Digits as text take 0.3 us instead of 0.7 us, and a number takes 0.07 us instead
+    of 0.2 us.
     """
 
     def convert(value: object) -> int:
@@ -81,14 +81,14 @@ _plain_decimal = re.compile(rf"{_SIGN}(?:0|[1-9][0-9]{{0,99}})(?:\.[0-9]{{1,99}}
 
 
 def decimal(value: object) -> str:
-    """Convert a decimal. Without an exponent and trailing zeros, this takes 0.3 us against 1.7 us."""
+    """Convert a decimal. Without an exponent and trailing zeros, this takes 0.3 us instead of 1.7 us."""
     text = _exact_text(value)
     return text if _plain_decimal(text) else to_decimal(value)
 
 
 def scaled_decimal(precision: int, scale: int) -> Converter:
-    """Return a converter for decimal(p,s). With exactly s fraction digits, it takes 0.3 us against 2.5 us; with fewer,
-    0.7 us.
+    """Return a converter for decimal(p,s). With exactly s fraction digits, this takes 0.3 us instead of 2.5 us, and
+    with fewer digits, 0.7 us.
     """
     plain = partial(to_scaled_decimal, precision, scale)
     digits = precision - scale
@@ -115,7 +115,7 @@ _common_float = re.compile(r"-?[0-9]{1,30}(?:\.[0-9]{1,30})?(?:[eE][+-]?[0-9]{1,
 
 
 def float64(value: object) -> float | str:
-    """Convert a double. Digits and a point take 0.35 us against 0.6 us."""
+    """Convert a double. Digits and a point take 0.35 us instead of 0.6 us."""
     if type(value) is float:
         return to_float64(value)
     text = _exact_text(value)
@@ -127,7 +127,7 @@ _single = struct.Struct("<f").pack
 
 def float32(value: object) -> float | str:
     """Convert a single-precision number. Up to six digits, which are all distinct in single precision, take 0.7 us
-    against 1.6 us.
+    instead of 1.6 us.
     """
     number = float64(value)
     if type(number) is float and SMALLEST_NORMAL_SINGLE <= abs(number) <= LARGEST_SINGLE:
@@ -177,7 +177,7 @@ def timestamptz_in(default_zone: str | None) -> Converter:
     """Return a converter for times with a zone. `default_zone` applies to text without a zone. If it is None, such text
     is an issue.
 
-    A time in UTC takes 0.65 us against 10 us, and a time that is converted to UTC takes 1.5 us.
+    A time in UTC takes 0.65 us instead of 10 us, and a time that is converted to UTC takes 1.5 us.
     """
     default = zone(default_zone) if default_zone is not None else None
     plain = partial(to_timestamptz, default)

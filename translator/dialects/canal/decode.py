@@ -1,4 +1,4 @@
-"""Decode one message: determine its type, and check what messages of that type must not contain."""
+"""Decode one message: determine its type, and reject content that its type does not allow."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ class Canal:
         """
         for name in ("data", "old"):
             if has_rows(field(body, name, list, "$", optional=True) or ()):
-                reason = f"a message of type {head.type} has rows, but only {', '.join(OPERATIONS)} can have rows"
+                reason = f"a message of type {head.type} cannot have rows; expected {', '.join(OPERATIONS)}"
                 raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, reason, path=f"$.{name}")
         if head.type == XA_COMMIT:
             return [end_of_xa(head)]
@@ -289,7 +289,7 @@ def _table_unknown(profile: str, topic: str) -> MessageError:
 def _watermark(head: Head) -> OtherChange:
     """Return a watermark: TiCDC has sent everything committed before it (§5). A watermark is progress, not data."""
     if head.tidb is None or head.tidb.watermark_ts is None:
-        reason = f"a message of type {head.type} lacks the time up to which everything was sent"
+        reason = f"a message of type {head.type} contains no watermark time"
         raise MessageError(ErrorCode.MISSING_FIELD, reason, path="$._tidb.watermarkTs")
     change = OtherChange("watermark", head.declared_writer)
     change.ts_commit_us, change.ts_capture_us = head.ts_commit_us, head.ts_capture_us

@@ -14,7 +14,7 @@ from translator.message import Image, RowChange
 
 
 class RowEvidence:
-    """A row that was changed by a change decoded on the plain path.
+    """A row, as changed by a change that the plain path decoded.
 
     Args:
         complete: whether an image contains all of its row's columns.

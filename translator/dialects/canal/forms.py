@@ -142,7 +142,8 @@ class DeclaredForms:
 
 def _two_writers(message: Message, current: int) -> Finding:
     text = (
-        f"a DELETE has the form from before March 2022, but follows one in the new form at offset {current}; two "
+        f"this DELETE has the format from before March 2022, but it follows a DELETE in the new format at offset "
+        f"{current}; two "
         "instances seem to write to this partition"
     )
     return _hint(message, text)

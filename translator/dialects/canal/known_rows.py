@@ -33,7 +33,7 @@ class KnownRows(Protocol):
 
     def get(self, table: TableName, key: bytes, /) -> KeyState | None: ...
     def keep(self, table: TableName, key: bytes, state: KeyState, /) -> None:
-        """Set a key's state. If there are too many keys, forget the one that has gone unchanged the longest."""
+        """Set a key's state. If there are too many keys, forget the key that has not changed for the longest time."""
         ...
 
     def forget(self, table: TableName | None, /) -> None:
@@ -66,8 +66,8 @@ class KnownRows(Protocol):
 
 
 Contradiction: TypeAlias = tuple[int, bool, int, Listed]
-"""The other change's offset, whether it was the misread one, how the misread one was read, and the unconfirmed updates
-that were read the same way.
+"""The offset of the other change, whether that change was misread, how the misread change was read, and the unconfirmed
+updates that were read the same way.
 """
 
 

@@ -46,7 +46,7 @@ def flat_messages(value: bytes) -> list[bytes]:
     """Return the flat messages in a record, as JSON.
 
     Raises:
-        MessageError: the record is not a packet of Canal's, is damaged, or is compressed.
+        MessageError: the record is damaged or compressed, or is not one of Canal's packets.
     """
     packet = _message(value, "$")
     kind, compression = _number(packet, _PACKET_TYPE), _number(packet, _COMPRESSION)

@@ -241,7 +241,7 @@ _DIRECTIONS: Mapping[str, Trait] = {
         "updates that are only consistent if data is the row after", lambda _: False, frozenset({"dts_legacy"})
     ),
 }
-"""By profile: the trait of a sample that contradicts itself when it is read with that profile."""
+"""For each profile, the trait of a sample that contradicts itself when it is read with that profile."""
 
 _ODD_SHARE = 0.05
 """The fraction of a sample that may be damaged or from another writer without affecting the choice of profile."""

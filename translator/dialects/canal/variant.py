@@ -1,8 +1,9 @@
 """Assign the fields `data` and `old` to images, for every message variant: the rules in §6.5, as tables.
 
 Two things determine the result. The *era* is what the operator declared about the writer at the time of the message.
-The *shape* is the type, plus which of `data` and `old` contain rows. A single image cannot be misread, regardless of
-the field that contains it. Two images with the same columns may be misread, and only the era distinguishes them.
+The *shape* consists of the message's type and of the fields (`data`, `old`) that contain rows. A single image cannot be
+misread, regardless of the field that contains it. Two images with the same columns may be misread, and only the era
+distinguishes them.
 """
 
 from __future__ import annotations
@@ -217,7 +218,7 @@ def notes_on_old(images: Images, era: Era, key: Sequence[str]) -> tuple[str, ...
     listed although it did not change, a statement must have changed the keys of other rows.
 
     Args:
-        key: the key columns. Without any, every unchanged column in a full image counts.
+        key: the key columns. If the table has none, every unchanged column in a full image counts.
     """
     if era.variant != "oss" or era.data_is is None or not images.before or not images.after:
         return ()
@@ -273,7 +274,7 @@ def _before_in_old(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Imag
 
 def _before_in_both(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Images:
     if list(data) != list(old):
-        raise MessageError(ErrorCode.AMBIGUOUS_VARIANT, "a DELETE has different images in data and old")
+        raise MessageError(ErrorCode.AMBIGUOUS_VARIANT, "data and old of a DELETE contain different rows")
     return Images(data, None, era.variant, era.basis)
 
 

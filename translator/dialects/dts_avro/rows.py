@@ -27,7 +27,7 @@ _Canonical: TypeAlias = CanonicalImage | None
 
 
 class _Row(Struct, frozen=True):
-    """A row operation: its code in events, and whether it has each image (None: optional)."""
+    """A row operation: its code in events, and for each image, whether the operation has it (None: optional)."""
 
     op: str
     before: bool | None

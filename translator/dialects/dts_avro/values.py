@@ -46,11 +46,11 @@ class Reading(Struct, frozen=True):
     mysql: bool
     """True if the source uses MySQL's charset names and MySQL's zero TIMESTAMP."""
     digits: int
-    """6 or 9: whether `DateTime.millis` are micros or nanos (§4.4)."""
+    """The number of digits in `DateTime.millis`: 6 for micros, 9 for nanos (§4.4)."""
     declared_unit: bool = False
     """True if the operator configured the unit. If false, values that cannot be micros are read as nanos (§11)."""
     timestamp_digits: int = 6
-    """The same as `digits`, for `Timestamp.millis`, which are micros for every source."""
+    """The number of digits in `Timestamp.millis`, which contains micros for every source."""
 
 
 FRACTION_AS_NANOS = "FRACTION_AS_NANOS"

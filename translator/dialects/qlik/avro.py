@@ -59,7 +59,7 @@ def open_envelope(value: bytes, limits: Limits) -> Envelope:
 
 def _reason(error: Damage | IndexError) -> str:
     if isinstance(error, TooMany):
-        return "there are more entries than bytes"
+        return "it declares more entries than it has bytes"
     return error.reason if isinstance(error, Damage) else TRUNCATED
 
 

@@ -93,7 +93,8 @@ _RAW_BYTES = frozenset({"bytes", "fixed"})
 
 
 def converter_to(canonical: str, column: AvroColumn) -> Converter | None:
-    """Return the converter for a column whose type comes from metadata or the operator, and not from Avro alone."""
+    """Return the converter for a column whose type comes from metadata or from the operator instead of only from
+    Avro."""
     if canonical == column.type:
         return column.convert
     if column.native == "string" and canonical == "bytes":

@@ -1,4 +1,4 @@
-"""Compiled writer schemas for rows and message keys: they read records, and reveal facts about the table."""
+"""Compiled writer schemas, which read rows and message keys, and reveal facts about the table."""
 
 from __future__ import annotations
 

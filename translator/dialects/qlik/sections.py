@@ -156,9 +156,9 @@ def detect(members: Mapping[str, Any]) -> Splitter | None:
     """Return the splitter for flattened fields if their form is unambiguous, or None for any other form and for
     Replicate's own form.
 
-    Known forms are sections as objects or with their names as prefixes, each independently (`headers_operation`), and
-    `operation` next to rows that are objects (mongo-kafka looks for both). If rows are flattened without a prefix,
-    columns cannot be distinguished from headers.
+    In the known forms, each section is either an object or has its name as a prefix (`headers_operation`). A further
+    form has `operation` next to rows that are objects. mongo-kafka looks for all of them. If rows are flattened without
+    a prefix, columns cannot be distinguished from headers.
     """
     if HEADERS in members and DATA in members and len(members) == 2 + (BEFORE in members):
         return None  # nearly every message

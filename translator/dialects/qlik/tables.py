@@ -94,7 +94,8 @@ class UntypedTables:
 
     @property
     def can_name(self) -> bool:
-        """True if the operator configured how messages without metadata identify their table: by topic, or by key."""
+        """True if the operator configured whether the topic or the key identifies the table of a message without
+        metadata."""
         return self._key_is_table or self._topics.declared
 
     def find(self, message: Message, frame: Frame) -> Table:
@@ -111,7 +112,8 @@ class UntypedTables:
         return name if name is not None or not self._key_is_table else _named_by_key(message.key)
 
     def find_avro(self, message: Message, frame: Frame, schema: RowSchema) -> NamespaceParts:
-        """Return an Avro message's table name: the operator's, or else the name in the namespace or in the message.
+        """Return the table name of an Avro message: the declared name or, without one, the name in the namespace or the
+        message.
 
         Raises:
             MessageError: TABLE_UNKNOWN.

@@ -35,7 +35,7 @@ def split_table(raw: str, path: str) -> TableName:
 
 
 class Table(Struct, frozen=True):
-    """A compiled table with its declaration: one look-up per message, one call per cell."""
+    """A compiled table with its declaration. A message needs one look-up, and each of its cells needs one call."""
 
     name: TableName
     key: tuple[str, ...]

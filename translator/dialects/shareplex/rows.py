@@ -78,7 +78,7 @@ def update(row: RowContext, data: Cells, key: Cells | None, *, key_is_key: bool)
 
 
 def pair(row: RowContext, before: Cells, after: Cells) -> RowChange:
-    """Return the change for an UPDATE BEFORE and its UPDATE AFTER: two images, for which no sample exists.
+    """Return the change for an UPDATE BEFORE and its UPDATE AFTER, which have one image each. No sample shows them.
 
     If only the second image lacks a column, the column is either unchanged, or NULL and therefore omitted, as in
     inserts.
@@ -112,8 +112,7 @@ def _is_key(key: Cells, changed: list[str]) -> bool:
     """Return whether the columns in `key` can only be the key.
 
     A wide image (if all columns are logged, or no unique index exists) also contains the old value of a changed column,
-    or a null. So does the key itself when it changes. Only `tables:` can show whether such a `key` is a wide image or
-    the key.
+    or a null. So does a key that changes. Only `tables:` can show whether such a `key` is a wide image or the key.
     """
     return bool(key.names) and key.names.keys().isdisjoint(changed) and None not in key.names.values()
 

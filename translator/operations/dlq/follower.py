@@ -101,7 +101,7 @@ class LetterFollower:
         return reached
 
     def _marked(self, dead: Dead) -> Dead:
-        """Add the letters with their present state."""
+        """Add the dead letters with their current state."""
         keys = [mark_key(dead.topic_id, found.partition, found.offset) for found in self._letters]
         marks = [self._marks.get(key) for key in keys]
         done = {found.identity for found, mark in zip(self._letters, marks, strict=True) if mark is not None}

@@ -198,7 +198,7 @@ class ExactlyOnceDelivery:
         return batch
 
     def forget(self, batch: _Batch) -> None:
-        """Never acknowledge the partition's last batch, which has no completed message."""
+        """Never acknowledge the partition's last batch, because none of its messages is complete."""
         self._queues.remove(batch)
 
     async def write_messages(self, batch: _Batch, offset: int, count: int) -> None:
