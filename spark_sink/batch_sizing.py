@@ -1,7 +1,7 @@
 """Limit the number of records in the next batch: fewer after an expensive batch, and more after a cheap one.
 
 Each change to the limit restarts the query. The limit therefore changes by a factor, and the two thresholds are far
-apart: half of an excessive cost is never low, and twice a low cost is never excessive. If costs are constant, the limit
+apart. Half of an excessive cost is never low, and twice a low cost is never excessive. If costs are constant, the limit
 eventually stops changing.
 """
 

@@ -16,7 +16,7 @@ PATIENCE_SECONDS = 2.0
 
 
 class Lag:
-    """Compares the planned end of a batch with the previous batch and with the topic's end.
+    """Compares the planned end of a batch with the previous batch's end and with the topic's end.
 
     The plan is more accurate than the last record that was read: transaction markers after that record also have
     offsets, and partitions without records do not appear in any batch.

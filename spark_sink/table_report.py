@@ -45,7 +45,7 @@ class Parked(Struct, frozen=True, tag=True):
 
 
 class Deferred(Struct, frozen=True, tag=True):
-    """The table was already parked before the batch. `events` is the number of further events that were parked."""
+    """The table was already parked before the batch. `events` is the number of additional events that were parked."""
 
     events: int
 

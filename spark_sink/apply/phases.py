@@ -1,5 +1,6 @@
 """The phases of a batch. Each phase begins when the previous phase ends, so the phases together cover the whole
-batch."""
+batch.
+"""
 
 from __future__ import annotations
 

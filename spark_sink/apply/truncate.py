@@ -24,9 +24,9 @@ def truncate(
 ) -> int:
     """Delete the rows that were written before the truncate, and return the number of commits.
 
-    The floors are stored first, then the rows below them are deleted. After a crash between the two steps,
-    the repeated batch finds the floors and deletes the remaining rows. A repeated truncate deletes nothing, because its
-    own floor covers it.
+    It stores the floors first, and then deletes the rows below them. After a crash between the two steps, the repeated
+    batch finds the floors and deletes the remaining rows. A repeated truncate deletes nothing, because its floor is
+    already stored.
 
     Args:
         now: the time of writing (microseconds, UTC).

@@ -90,7 +90,7 @@ class Task:
     Args:
         app: pipeline and checkpoint, which mark the commits together with the table's name.
         parking: the parked tables, whose events are not examined, or None while parked events are being replayed.
-        refused: tables that rejected their next commit, which the driver attempted in this batch, with the reason.
+        refused: the tables that rejected a commit by the driver in this batch, each with the reason.
         spelled: tables that exist in a different spelling from the requested one.
         last_seen: each table's state in the manifest. The table must descend from this state.
         began: when the batch began (microseconds, UTC), by the driver's clock.

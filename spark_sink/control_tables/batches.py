@@ -60,7 +60,7 @@ class BatchTable(ControlTable):
 
         Args:
             reports: one or more for each table; the last one counts.
-            parked: the version of `_cdc.parked` after the batch; 0 if nothing was ever parked.
+            parked: the version of `_cdc.parked` after the batch, or 0 if no table was ever parked.
         """
         versions = {report.table: report.version for report in reports if report.version is not None}
         if parked:
@@ -153,7 +153,7 @@ class BatchTable(ControlTable):
         """Merge old rows into one row per topic, and return the number of removed rows.
 
         A row is old if its batch ended before a moment (seconds since 1970) and before the newest batch. The merged
-        batches can no longer be used for a cut. Later batches can, with the same result as before.
+        batches can no longer be used for a cut. Later batches still can, and their cuts do not change.
         """
         rows = sorted(self.read(self._schema.names).to_pylist(), key=lambda row: row["ended_at"])
         newest = next((row for row in reversed(rows) if row["batch"] is not None and row["topic"] == self._topic), None)

@@ -41,8 +41,8 @@ class Cut:
 def fold(rows: Iterable[ManifestRow], topic: str, batch: int | None = None, checkpoint: str | None = None) -> Cut:
     """Return the cut after a batch. Without a batch number, use the newest batch, under the checkpoint that ended it.
 
-    Earlier batches under other checkpoints count as well. A table gets its last recorded version, because the versions
-    of a table that is created again start from the beginning. A partition gets its highest offset, because one
+    Earlier batches under other checkpoints are included, too. A table gets its last recorded version, because the
+    versions of a table that is created again start from the beginning. A partition gets its highest offset, because one
     checkpoint may have read records that another checkpoint had already read.
 
     Raises:

@@ -51,7 +51,7 @@ class ErasedTable(ControlTable):
         self._keys = None
 
     def keys(self, topic_now: Callable[[], Topic]) -> Mapping[str, ErasedKeys]:
-        """Return the erased keys of each table. Every pipeline that reads the topic respects them.
+        """Return the erased keys of each table. Every pipeline that reads the topic ignores the events of these keys.
 
         Args:
             topic_now: returns the topic. It reads a table, so call it only when the keys are needed.

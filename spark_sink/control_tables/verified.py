@@ -73,8 +73,8 @@ class VerifiedTable(ControlTable):
         self.append([found._asdict()])
 
     def standings(self) -> list[Standing]:
-        """Return the standing of each table against the topic, each database and checksums, ordered by name.
-        Comparisons with files and other tables are not repeated, so their results would never change.
+        """Return the standing of each table, in comparison with the topic, each database and checksums, ordered by
+        name. Comparisons with files and other tables are not repeated, so their results would never change.
         """
         found = [one for one in self._all() if one.against.partition(":")[0] in _REPEATED]
         last = {(one.table, one.against): one for one in found}

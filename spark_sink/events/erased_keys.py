@@ -39,8 +39,8 @@ def _keyed(shape: TableShape, columns: tuple[str, ...]) -> TableShape | None:
 
 
 ErasedKeys = Mapping[RowKey, Mapping[int, int]]
-"""For each erased key of a table, the offsets in the canonical topic from which the row's events count again, by
-partition.
+"""For each erased key of a table, the offset in each partition of the canonical topic from which the row's events are
+applied again.
 """
 
 
@@ -70,7 +70,7 @@ def key_texts(event: Mapping[str, Any], table: TableId, shape: TableShape) -> se
 def without_erased(
     events: Sequence[Event], records: pa.Table, erased: ErasedKeys, shape: TableShape
 ) -> Sequence[Event]:
-    """Return the events as if the erased rows had never had any.
+    """Return the events without those of the erased rows.
 
     If another row takes an erased key, or an erased row takes another key, a mirror or a history keeps the other row's
     part of the event. A changelog drops the whole event, because both halves contain the key.
@@ -84,8 +84,8 @@ def without_erased(
 
 
 def _early(records: pa.Table, ends: Iterable[Mapping[int, int]]) -> Mapping[int, tuple[int, int]]:
-    """Return the partition and offset of each record before any of these ends, by index. Such records occur only if the
-    topic is read again.
+    """Return the partition and offset of each record that precedes one of these ends, by the record's index. Such
+    records occur only if the topic is read again.
     """
     last: dict[int, int] = {}
     for end in ends:

@@ -10,8 +10,8 @@ from msgspec import Struct
 
 
 class OffsetSpan(Struct, frozen=True):
-    """The range that some records cover: for each partition, the first offset and the offset after the last record, and
-    for each scope, the greatest position.
+    """The range that some records cover. It has the first offset and the offset after the last record for each
+    partition, and the greatest position for each scope.
     """
 
     begin: Mapping[int, int] = {}

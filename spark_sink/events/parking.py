@@ -38,8 +38,8 @@ ARROW = pa.schema(
 
 
 class Cause(NamedTuple):
-    """The reason why a table is parked: `errors.Reason`, a sentence without row data, the time, the number of parked
-    events, and the source tables of these events.
+    """The reason why a table is parked (`errors.Reason`, and a sentence without row data), with the time, the number of
+    parked events, and the source tables of these events.
     """
 
     reason: str

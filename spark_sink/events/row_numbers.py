@@ -36,7 +36,7 @@ class RowNumbers(NamedTuple):
 
 
 def places(stored: Sequence[pa.Array], keys: Sequence[pa.Array]) -> pa.Int64Array:
-    """Return, for each stored key, its place among the keys; null if it is not one of them. Null is equal to null.
+    """Return the index of each stored key among the keys, or null if it is not one of them. Null is equal to null.
 
     Args:
         stored, keys: one array for each key column.
@@ -52,7 +52,9 @@ def places(stored: Sequence[pa.Array], keys: Sequence[pa.Array]) -> pa.Int64Arra
 
 
 def _numbered(keys: pa.Array, stored: pa.Array) -> tuple[pa.Int64Array, pa.Int64Array]:
-    """Number the different keys, and return the numbers of both arrays; null for a value that is not a key."""
+    """Number the distinct keys, and return the numbers for both arrays. The number is null for a value that is not a
+    key.
+    """
     known = pc.unique(keys)
     return tuple(pc.index_in(values, value_set=known).cast(pa.int64()) for values in (keys, stored))
 

@@ -57,7 +57,8 @@ NOTHING = Memory()
 class RowMark(Struct, frozen=True, gc=False):
     """The sink's own columns in a stored row. They include the scope that wrote the row last, the row's position in
     that scope, and the time at which the source committed the event at this position (microseconds, UTC, or None if
-    unknown)."""
+    unknown).
+    """
 
     scope: str
     pos: str
@@ -85,7 +86,7 @@ class Content(NamedTuple):
 
 
 class SetAside(NamedTuple):
-    """The row that had the key before; see `Aside`. `row` has the state that the transaction's event found."""
+    """The row that had the key before; see `Aside`. `row` has the state of the row before the transaction's event."""
 
     transaction: SourceTransaction
     row: Row
@@ -99,7 +100,7 @@ row, and the insert was sent twice.
 
 
 def never(row: Row, aside: Row) -> bool:
-    """Treat every row as a new row."""
+    """Treat every row as new."""
     return False
 
 
@@ -108,7 +109,7 @@ class Row:
     """A row into which events are being folded.
 
     Args:
-        stored: the stored row from which columns are taken, if any.
+        stored: the stored row that provides columns, if any.
         whole: whether the stored row provides all columns that no image has. Otherwise, it provides only the columns in
             `held`.
         held: the positions of stored columns that patches wrote. They are comparable with images from turn `held_turn`.
@@ -219,7 +220,7 @@ class Row:
             self.images.append(image)
 
     def remove(self, event: Event) -> None:
-        """Apply a delete. If a patch is known to be later, the row was inserted again."""
+        """Apply a delete. If a patch is known to be later than the delete, the row was inserted again."""
         if self.exists:
             self.last = replace(self, last=None)
         self._cut(event.pos)

@@ -71,7 +71,7 @@ class Version:
         op: the event's operation, or None if the event was quarantined.
         sets: the columns that the event contains, or None if it set the whole row.
         values: the values in the event; after `Timeline.settle`, the values of all columns.
-        gap: whether the event by its own content leaves the row incomplete.
+        gap: whether the event's own content leaves the row incomplete.
     """
 
     turn: int
@@ -165,7 +165,7 @@ class Timeline:
         self._stale_from = min(self._stale_from, after)
 
     def before(self, turn: int, scope: str, pos: str) -> Version | None:
-        """Return the row's state as the event at this position finds it, or None if the row does not exist."""
+        """Return the row's state before the event at this position, or None if the row does not exist."""
         self.settle()
         place = bisect.bisect_left(self.versions, (turn, pos), key=lambda one: one.place)
         found = self.versions[place - 1] if place else None

@@ -1,6 +1,6 @@
-"""Certify a catalog or a warehouse: do to a table of its own everything that the sink does to tables.
+"""Certify a catalog or a warehouse: create a table, and do everything to it that the sink does to tables.
 
-The rows are made up here, so the report contains no data of the user. All writing goes through the sink's own code.
+The rows are invented, so the report contains no user data. All writing goes through the sink's own code.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Candidate:
 
     Args:
         probe: test the catalog as the sink does at startup; None for tables that are in no catalog.
-        catalog: return the catalog that registers tables and keeps views; None if the sink does neither.
+        catalog: return the catalog that registers tables and keeps views, or None if the sink does neither.
         is_registered: whether this catalog registers the table.
         has_view: whether the sink keeps a view of the table.
         maintains: whether the sink maintains tables.
@@ -132,7 +132,7 @@ class CertifiedCatalog(Struct, frozen=True):
 
 
 class Certificate(Struct, frozen=True):
-    """The report. It has neither secrets nor data of the user."""
+    """The report. It contains neither secrets nor user data."""
 
     certificate: int
     made_at: str
@@ -144,10 +144,10 @@ class Certificate(Struct, frozen=True):
 
 
 class _Step(NamedTuple):
-    """One step: what it does, and what the sink needs it for.
+    """One step, and the sink's reason for needing it.
 
     Args:
-        needs: the step without which this one is not possible; "" if it is always possible.
+        needs: the step on which this step depends, or "" if the step is always possible.
     """
 
     name: str
@@ -157,7 +157,7 @@ class _Step(NamedTuple):
 
 
 def certify(candidate: Candidate, report: Callable[[Answer], None]) -> CertifiedTable:
-    """Do all steps, report each of them, and delete the table even if a step fails or the run is interrupted."""
+    """Run and report all steps. Delete the table even if a step fails or the run is interrupted."""
     steps, done = _Run(candidate).steps(), list[CertifiedStep]()
     try:
         for step, answer, seconds in _timed(candidate, steps):
@@ -245,7 +245,7 @@ class _Run:
         return f"{len(rows)} rows"
 
     def _merge(self) -> str:
-        """Update a row, update a part of another one, delete a row, and insert one, in one commit."""
+        """In one commit, update a row, update a part of another row, delete a row, and insert a row."""
         changed: dict[int, Row] = {
             1: {_KEY: 1, _TEXT: "updated", _AMOUNT: 10},
             2: {_KEY: 2, _TEXT: "updated in part", _AMOUNT: None},
@@ -278,7 +278,7 @@ class _Run:
         return "existing rows have NULL, and a changed row has the new value"
 
     def _two_writers(self) -> str:
-        """Write the same batch from two states of the table that are equal. One commit must count."""
+        """Write the same batch from two equal states of the table. One commit must count."""
         row: dict[int, Row] = {7: {_KEY: 7, _TEXT: "written twice", _AMOUNT: 7}}
         self._batch += 1
         first, second = self._open(), self._open()
@@ -375,7 +375,7 @@ class _Run:
         inserts_only: bool,
         kept: Mapping[str, list[bool]] | None = None,
     ) -> None:
-        """Write rows to an opened table as a batch does, with the orders that the driver executes."""
+        """Write rows to an opened table as a batch does, including the orders that the driver executes."""
         table.keep_deleted_rows(apart=True)
         table.write(_changes(table.shape, rows, kept or {}, inserts_only=inserts_only), Marker(self._app, self._batch))
         for why in self.candidate.writer.carry_out(

@@ -53,7 +53,7 @@ class Question(NamedTuple):
     Args:
         ask: returns its finding. It raises Note if the finding is a note, and any other exception if the finding is
             wrong.
-        advice: what to do about an error, in case the error comes from a library and gives no advice.
+        advice: what to do if the check fails, for errors from libraries, which give no advice.
         needs: the subject of the check on which this check depends; "" for independent checks.
     """
 

@@ -119,15 +119,15 @@ class _Row(msgspec.Struct):
 
 
 def newest_run(changes: Iterable[Change], table: str) -> ChecksumRun | None:
-    """Return the newest run for a table, or None if there was none.
+    """Return the newest run for a table, or None if no run exists.
 
     Args:
         changes: the changes of the table with the checksums. A row's first position counts, because a replication tool
             may repeat rows later.
 
     Raises:
-        FatalError: the job did not create the table with the checksums, and in some scope, no valid row is newer than a
-            row with other columns.
+        FatalError: the job did not create the table with the checksums, and a scope has a row with other columns that
+            is newer than all valid rows.
     """
     runs: dict[str, dict[str, _Row]] = defaultdict(dict)
     places: dict[str, dict[str, str]] = defaultdict(dict)

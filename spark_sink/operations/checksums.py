@@ -1,8 +1,8 @@
 """Compare a mirror with checksums that its source has sent through the replication tool.
 
 A job at the source computes the checksums while no transaction can write the table, and inserts them into a table that
-is replicated as well (`checksum_job`). In each scope, the checksums therefore come after all changes that they contain,
-and before all later changes. The table as of the checksums therefore has two kinds of rows:
+is replicated as well (`checksum_job`). In each scope, the checksums therefore follow all changes that they include, and
+precede all later changes. The table as of the checksums therefore has two kinds of rows:
 
 - A row without a later change is the mirror's row.
 - A row with later changes is the result of its earlier changes in the topic.
@@ -37,7 +37,7 @@ from spark_sink.tables.protocols import MirrorTable
 
 
 class LaterChanges:
-    """Splits a table's changes at a run: it applies the earlier ones, and keeps only the keys of the later ones.
+    """Splits a table's changes at a run: it applies the earlier changes, and keeps only the keys of the later changes.
 
     Args:
         places: the run's position by scope.
@@ -50,7 +50,7 @@ class LaterChanges:
         self.keys: set[Key] = set()
         """The rows with later changes."""
         self.unordered: set[Key] = set()
-        """The rows that changed in a scope in which the run has no position."""
+        """The rows that changed in a scope without a position for the run."""
         self.is_every_row = self.is_every_row_unordered = False
 
     def add(self, changes: Iterable[Change]) -> None:
@@ -96,7 +96,7 @@ class RunComparison:
     """Compares a mirror with a run.
 
     Args:
-        later: contains all changes that the mirror contains.
+        later: a topic that contains all changes in the mirror.
         complete: whether the topic still has the table's first change.
         cuts_times: whether the sink truncates times to the microsecond.
     """

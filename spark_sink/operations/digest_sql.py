@@ -16,12 +16,12 @@ class DigestDialect:
     """SQL for one kind of database.
 
     Args:
-        driver: the module of the driver, and `package` the package that contains it.
+        driver: the driver's module. `package` is the package that contains the module.
         setup: statements for a new connection.
         levels: the parts of a table's name.
-        key: the text of a key column by type, and `value` the text of another column. `{c}` is the column, and
-            `{scale}` the type's number of decimal places. Columns with other types are not compared.
-        part: text and length of one key column, NULL if the text `{t}` is NULL.
+        key: the text of a key column, by type. `value` is the text of any other column. `{c}` is the column, and
+            `{scale}` is the number of decimal places in its type. Columns with other types are not compared.
+        part: the text and length of one key column, or NULL if the text `{t}` is NULL.
         hash: the MD5 of the text `{t}` in UTF-8.
         digest: the digest of the text `{t}` as a number.
     """
@@ -43,7 +43,7 @@ _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 
 
 def _if_fits(condition: str, text: str) -> str:
-    """Return the SQL for a value's text. A value that the table's column cannot store must not change."""
+    """Return the SQL for a value's text. A value that the table's column cannot store must stay unchanged."""
     return f"CASE WHEN {condition} THEN {text} WHEN {{c}} IS NOT NULL THEN '{MISFIT}' END"
 
 

@@ -1,4 +1,4 @@
-"""Erase a row: from its table, from the deleted rows next to it, from earlier versions, and from stored events.
+"""Erase a row from its table, from the deleted rows next to the table, from earlier versions, and from stored events.
 
 First, the digest of the row's key is recorded with the offsets that the sink has reached in the canonical topic. From
 then on, the sink ignores the row's events before these offsets, so neither a repeated batch nor a rebuild brings the
@@ -34,7 +34,9 @@ class RowErasure(Protocol):
     """Erases rows from the files of tables."""
 
     def erase(self, name: str, key: RowKey, properties: Mapping[str, str]) -> int:
-        """Set properties, delete the rows with this key from the newest version, and return how many there were."""
+        """Set properties, delete the rows with this key from the newest version, and return the number of deleted
+        rows.
+        """
 
     def purge(self, name: str) -> int:
         """Delete all files that only earlier versions need, and return the number of deleted data files."""

@@ -85,8 +85,8 @@ def due(files: TableFiles, rules: MaintenanceRules, vacuumed: float | None, now:
     steps.
 
     Args:
-        vacuumed: the next vacuum is due a day after this time, which is in seconds like `now`, or None for a vacuum
-            now.
+        vacuumed: the time of the last vacuum, in seconds like `now`, or None. The next vacuum is due a day later, and
+            immediately for None.
     """
     if files.foreign:
         return []
@@ -155,7 +155,7 @@ class Maintenance:
         self._left_out = names
 
     def is_due(self) -> bool:
-        """Return whether a run would have a table to check."""
+        """Return whether a run would check any table."""
         return time.monotonic() >= self._turn_at and bool(self._queue())
 
     def turn(self) -> None:

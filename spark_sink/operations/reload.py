@@ -163,7 +163,8 @@ class Reload:
     def _check_loaded(self, target: str) -> None:
         """Make sure that the table has not been rolled back, and that a load is waiting.
 
-        A load that began after the reload only has positions above those that the table had reached by then.
+        All positions in a load that began after the reload are higher than the positions that the table had reached by
+        then.
 
         Raises:
             Refused: the table was rolled back or removed.

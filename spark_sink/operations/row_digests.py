@@ -1,9 +1,9 @@
-"""Compute digests of rows, for which a database can compute the same result in SQL (`source_database`).
+"""Compute digests of rows that a database can also compute in SQL (`source_database`).
 
-A row's digest is a part of the MD5 of its key and its values as text. The digest of several rows consists of their
-number and the sum of their digests, which does not depend on the order of the rows, and changes if a row is duplicated.
-Rows are grouped into ranges by the first digits of their key's MD5, because a database and a table sort strings
-differently.
+A row's digest is a part of the MD5 hash of its key and values, all as text. The digest of several rows consists of
+their number and the sum of their digests, which does not depend on the order of the rows, and changes if a row is
+duplicated. Rows are grouped into ranges by the first digits of their key's MD5, because a database and a table sort
+strings differently.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def row_digests(
 
     Args:
         names: the column's names in `rows`.
-        rows: the values by column, of the columns' types. UNFIT stands for other values.
+        rows: the values by column, in the columns' types. UNFIT stands for other values.
     """
     keys = list(zip(*(_texts(rows[names[one]], key_text(one)) for one in columns.key), strict=True))
     values = [_texts(rows[names[one]], _VALUE.get(_kind(one.type), str)) for one in columns.values]
@@ -76,7 +76,7 @@ def summed(rows: Iterable[tuple[KeyTexts, int]]) -> Digests:
 
 
 def by_range(digests: Mapping[KeyTexts, Digest], digits: int) -> dict[str, Digest]:
-    """Return the digest of each range of keys. A range has the keys whose hashes begin with the same digits."""
+    """Return the digest of each range of keys. A range consists of the keys whose hashes begin with the same digits."""
     found: dict[str, Digest] = {}
     for key, (count, total) in digests.items():
         begin = key_hash(key)[:digits]
@@ -91,7 +91,7 @@ def key_hash(key: KeyTexts) -> str:
 
 
 def key_text(column: TableColumn) -> Callable[[Any], str]:
-    """Return the function for a key column's text, which is shown to operators and so is not hashed."""
+    """Return the function for a key column's text. Operators see this text, so it is not hashed."""
     return _KEY.get(_kind(column.type), str)
 
 

@@ -1,4 +1,6 @@
-"""Compute the digests of `row_digests` in a source database, in SQL. Only digests and keys leave the database."""
+"""Let a source database compute row digests in SQL, as `row_digests` does in Python. Only digests and keys leave the
+database.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,9 @@ class DatabaseSource:
         return summed((tuple(key), int(digest)) for *key, digest in found)
 
     def _hint(self, columns: ComparedColumns) -> str:
-        """Return a hint that names the columns whose digests the database cannot compute, if others work."""
+        """Return a hint with the columns whose digests the database cannot compute, if it can compute the digests of
+        other columns.
+        """
         every, failing = (*columns.key, *columns.values), []
         for one in every:
             try:

@@ -1,4 +1,4 @@
-"""Compute the digests of `row_digests` for files, and for other tables of a lakehouse."""
+"""Compute row digests, as defined in `row_digests`, for files and for other tables in a lakehouse."""
 
 from __future__ import annotations
 

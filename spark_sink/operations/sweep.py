@@ -33,7 +33,7 @@ _JUST_AFTER = "+"
 
 
 class Swept(NamedTuple):
-    """The rows to delete, each with the scope that wrote it last, and the position of the delete in each scope. Events
+    """The rows to delete, each with the scope that wrote it last, and the delete's position in each scope. Events
     before this position do not restore the rows.
     """
 

@@ -2,8 +2,8 @@
 (`cdc_core.reader`). Apart from the conversion of values to column types, that code is independent of the code that
 writes the tables.
 
-If the topic no longer has a table's first changes, rows without later changes cannot be compared, and other rows only
-in the columns that later changes wrote.
+If the topic no longer has a table's first changes, rows without later changes cannot be compared. In other rows, only
+the columns that later changes wrote are compared.
 """
 
 from __future__ import annotations
@@ -46,14 +46,16 @@ class Verified(msgspec.Struct):
         compared: the number of rows in the table that were compared.
         missing: the keys of rows that only the topic has.
         extra: the keys of rows that only the table has.
-        different: the keys of rows with different values, and `columns` the number of differences by column.
-        duplicated: the keys that several rows of the table have.
-        ranges: the first digits of the key hashes of ranges in which several rows differ from a source's checksums.
-        declared: the number of rows that differ, but are marked as incomplete.
+        different: the keys of rows with different values. `columns` has the number of differences by column.
+        duplicated: the keys that occur in several rows of the table.
+        ranges: the ranges in which several rows differ from a source's checksums, each identified by the first digits
+            of its key hashes.
+        declared: the number of differing rows that are marked as incomplete.
         rejected: the number of changes with a key that the table cannot store, or that cannot be applied. The sink
             moves them to quarantine.
-        inconclusive: the number of rows that differ, but depend on the order in which the sink received the changes
-            from different partitions. In a comparison with the source, the number of rows that changed meanwhile.
+        inconclusive: the number of differing rows that depend on the order in which the sink received the changes from
+            different partitions. In a comparison with the source, this is the number of rows that changed during the
+            comparison.
         unknown: the number of rows in the table for which the topic no longer has a change.
         statements: the number of statements in the topic that changed rows without sending changes.
         unreadable: the number of records in the topic that are not changes. The sink moves them to quarantine.

@@ -1,8 +1,8 @@
-"""Compare a mirror with its source, by digests of rows: first of key ranges, then of the keys in differing ranges.
+"""Compare a mirror with its source by row digests: first for key ranges, and then for the keys in differing ranges.
 
-Changes may be in flight during the comparison. A row counts as different only if it differs twice, with the same
-digests on both sides and without a change in the table, and if between the two comparisons, the sink has applied the
-events that the first comparison may have missed.
+Changes may be in flight during the comparison. A row counts as different only if two comparisons find the same
+difference and the row did not change in the table. Between the two comparisons, the sink applies the events that the
+first comparison may have missed.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ class ComparedSource(SourceColumns, Protocol):
 def compared_columns(
     shape: TableShape, source: SourceColumns, skipped: Collection[str]
 ) -> tuple[ComparedColumns, dict[str, str]]:
-    """Return the columns to compare, and the reason for each other column.
+    """Return the columns to compare, and for every other column, the reason why it is not compared.
 
     Args:
-        skipped: names of columns at the source that are not compared.
+        skipped: the names of source columns that must not be compared.
 
     Raises:
         FatalError: a key column cannot be compared.

@@ -1,4 +1,4 @@
-"""A view of a table for readers: each source column once, under its name at the source, and live rows only."""
+"""A view of a table for readers. It has the live rows, and each source column once, under its name at the source."""
 
 from __future__ import annotations
 

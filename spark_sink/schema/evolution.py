@@ -192,8 +192,8 @@ def evolve(
         form: the table's mode and format, and the key columns that take precedence.
         in_place: whether the table's engine can change the types of stored rows. Otherwise, only key columns get wider
             types, because a key cannot have a second column, and all rows are written again.
-        fine: time columns that must be text, because a value is finer than a microsecond. None if no column must be
-            text, because the values are truncated.
+        fine: time columns that must be text, because a value is finer than a microsecond. None means that no column
+            must be text, because the values are truncated.
 
     Raises:
         Refused: the policies or the key forbid the change.
@@ -382,8 +382,7 @@ def _kind(present: str | None, wanted: str) -> ShapeChange:
 
 
 def _legal(name: str, reserved: Collection[str]) -> str:
-    """Return the name, changed if necessary so that both formats accept it and neither the sink nor a format reserves
-    it."""
+    """Return the name, which is changed if a format does not accept it, or if a format or the sink reserves it."""
     legal = _FORBIDDEN.sub(lambda match: f"~{ord(match[0]):x}~", name)
     if legal.lower().startswith(META_PREFIX) or legal.lower() in reserved:
         return f"~{ord(legal[0]):x}~{legal[1:]}"

@@ -79,7 +79,7 @@ class StatementAnswer:
     """The response to one event's statement.
 
     Args:
-        parks: the reason to park the table, and the notes that require parking.
+        parks: the reason for parking the table, and the notes that require it.
         empties: whether to empty the table, like a truncate.
         marks: whether to mark existing rows as incomplete.
         fills: columns that existing rows lack, by name, each with its canonical type.

@@ -73,7 +73,7 @@ class _Generation(Struct, frozen=True):
 
     Args:
         parts: the files of the generation, newest first.
-        apart: whether the table keeps deleted rows apart.
+        apart: whether the table's deleted rows are stored in separate files.
         built: the rebuild that created the table; see `TableShape`.
         previous: the number of the table's last generation from an earlier day. None in a file from before the sink
             recorded this.
@@ -130,8 +130,8 @@ class DeletedRows:
         return self._number is not None and self._generation.apart
 
     def use_newest(self) -> None:
-        """Use the newest file, because the commit's marker has been lost. If the file is from a commit that failed, it
-        also has rows that are still in the table, which take precedence.
+        """Use the newest file, because the marker that names the generation has been lost. If the file is from a commit
+        that failed, it also has rows that are still in the table, which take precedence.
         """
         for number in sorted(self._present(), reverse=True):
             with suppress(pa.ArrowInvalid):  # writing the file failed
@@ -153,7 +153,7 @@ class DeletedRows:
         return found.select(list(dict.fromkeys(names)))
 
     def first_of_each_key(self, rows: pa.Table) -> pa.Table:
-        """Return the rows, except any row with the same key as an earlier one."""
+        """Return the rows without any row whose key occurs in an earlier row."""
         # No key column has such a name.
         places = rows.select(list(self._shape.key)).append_column("\0", counting(rows.num_rows))
         first = places.group_by(list(self._shape.key)).aggregate([("\0", "min")]).column("\0_min")
@@ -198,8 +198,9 @@ class DeletedRows:
     def clean(self, days: float) -> int:
         """Delete the files that no version from the last days refers to, and return the number of deleted files.
 
-        Those versions need the generations since then and the one before. The chain leads to that generation or to an
-        earlier one, and later files are kept. Nothing is deleted until the table has a generation from before that
+        Those versions need all generations since then, and the last generation before. The chain leads to that
+        generation or to an earlier one, and later files are kept. Nothing is deleted until the table has a generation
+        from before that
         time: older files may belong to a table that a rebuild has replaced.
         """
         limit = int((time.time() - (days + _UNCOMMITTED_DAYS) * 86_400) * 1_000_000)
@@ -338,7 +339,7 @@ def _bounds(rows: pa.Table, names: Sequence[str]) -> dict[str, tuple[str | int, 
 
 
 def _above(rows: pa.Table, floors: Mapping[str, str]) -> pa.Table:
-    """Return the rows without those at or below their scope's floor."""
+    """Return the rows that are above their scope's floor."""
     for scope, floor in floors.items():
         under = pc.and_(pc.equal(rows.column(SCOPE), scope), pc.less_equal(rows.column(POS), floor))
         rows = rows.filter(pc.invert(under))

@@ -21,7 +21,9 @@ class TableErasure(Protocol):
     """Erases rows of the tables in one format."""
 
     def erase(self, name: str, shape: TableShape, key: RowKey, properties: Mapping[str, str]) -> int:
-        """Set properties, delete the rows with this key from the newest version, and return how many there were."""
+        """Set properties, delete the rows with this key from the newest version, and return the number of deleted
+        rows.
+        """
 
     def purge(self, name: str) -> int:
         """Delete everything that only earlier versions need, and return the number of deleted data files."""

@@ -298,7 +298,9 @@ class FormatErasure:
         self._tables = tables
 
     def erase(self, name: str, key: RowKey, properties: Mapping[str, str]) -> int:
-        """Set properties, delete the rows with this key from the newest version, and return how many there were."""
+        """Set properties, delete the rows with this key from the newest version, and return the number of deleted
+        rows.
+        """
         shape = self._tables.shape(name)
         return 0 if shape is None else self._of(name).erase(name, shape, key, properties)
 

@@ -99,8 +99,8 @@ class MirrorReader:
             self.write(TableChanges(deleted, {}, inserts_only=True, at=time.time_ns() // 1000))
 
     def _remembered(self, rows: pa.Table) -> tuple[bool, tuple[Marker, ...]]:
-        """If deleted rows are kept apart, remember those among the written rows. Return whether any exist, and the
-        markers for the commit that removes them from the table.
+        """If deleted rows are stored in separate files, remember the deleted rows among the written rows. Return
+        whether any deleted rows exist, and the markers for the commit that removes them from the table.
         """
         are_apart = self.deleted_rows.are_apart or DELETED_AT in self._lacking
         deleted = rows.filter(pc.is_valid(rows.column(DELETED_AT))) if are_apart else rows.slice(0, 0)
@@ -184,9 +184,7 @@ class MirrorReader:
         return {column.name for column in self.shape.lacks}
 
     def _stored(self, keys: Collection[Key], names: Sequence[str]) -> Iterator[tuple[Key, tuple[Any, ...]]]:
-        """Return these columns for all rows that are stored. A row in the table comes after a deleted row with the same
-        key.
-        """
+        """Return these columns for all stored rows. A row in the table comes after a deleted row with the same key."""
         if not keys:
             return
         wanted = keys if isinstance(keys, set) else set(keys)

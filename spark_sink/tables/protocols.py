@@ -93,13 +93,13 @@ class MirrorTable(OpenTable, Protocol):
         """Mark the rows at or below the floors as deleted, and keep their values."""
 
     def keep_deleted_rows(self, *, apart: bool) -> None:
-        """Set whether deleted rows are kept in the table, or apart from it. If they are currently stored in the other
-        way, move them in one commit. `marks`, `rows` and `max_positions` find them in either case.
+        """Set whether deleted rows are kept in the table or in separate files. If they are currently stored in the
+        other way, move them in one commit. `marks`, `rows` and `max_positions` find them in either case.
         """
 
     def forget(self, before: int) -> None:
         """With the next write, drop the rows that earlier writes deleted before a time (microseconds, UTC), if they are
-        kept apart.
+        in separate files.
         """
 
 
@@ -127,7 +127,9 @@ class HistoryTable(OpenTable, Protocol):
 
     @property
     def taken_keys(self) -> Sequence[TakenKey]:
-        """The taken keys that the last batches stored. An entry is outdated once the key has a later version."""
+        """The taken keys that the most recent batches have stored. An entry is outdated once the key has a later
+        version.
+        """
 
     def greatest(self) -> Mapping[str, str]:
         """The greatest position in every scope."""

@@ -19,7 +19,7 @@ BOUNDED = frozenset({"tinyint", "smallint", "int", "bigint", "string"})
 
 
 class KeyRange(NamedTuple):
-    """A key column's values in some rows. If there are few values, `values` has all of them."""
+    """The values of a key column in some rows. If there are few values, `values` has all of them."""
 
     least: Any
     greatest: Any

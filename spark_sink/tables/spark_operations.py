@@ -17,17 +17,17 @@ class Merge(Struct, frozen=True, tag=True):
         path: the file's path below the staging folder. The file is named after its content, so the content of a path
             never changes.
         columns: the Spark SQL type for each column to write, in file order.
-        kept: columns that some rows leave unchanged. For each of these columns, a flag column (`WRITTEN` and the
+        kept: the columns that some rows leave unchanged. For each of these columns, a flag column (`WRITTEN` and the
             column's name) shows which rows write the column.
         bounds: the smallest and greatest key column values in the file, which let Spark skip files.
-        values: all values in those key columns that have few values.
+        values: all values of the key columns that have only a few values.
         others: markers for earlier orders that the table lacks. These markers are committed with this order, or before
             it.
-        inserts_only: none of the rows is stored in the table version that the worker has read (`version`).
+        inserts_only: whether the table version that the worker has read (`version`) contains none of the rows.
         at: the new UPDATED_AT for all rows. It is not in the file, because the file must have the same content if
             another process stages it.
-        deletes: remove the rows with the flag GONE from the table, instead of writing them.
-        summary: additional commit metadata, if the format supports it.
+        deletes: whether to remove the rows with the flag GONE from the table instead of writing them.
+        summary: additional metadata for the commit, if the format supports it.
     """
 
     path: str

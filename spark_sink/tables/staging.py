@@ -77,7 +77,7 @@ class Staging:
 
 
 class OrderingMirror(MirrorReader):
-    """The writing half of a mirror that Spark writes, in any format. Each change is written as an order.
+    """The part of a mirror, in any format, that writes it through Spark. Each change is written as an order.
 
     Args:
         name: the table name.

@@ -25,12 +25,12 @@ from spark_sink.tables.registration import CatalogName
 
 
 class TrialTable:
-    """One table, in a namespace of its own.
+    """One table in a separate namespace.
 
     Args:
         name: the table's name in the lakehouse.
-        registered: the Spark catalog in which the sink registers the table; None if it registers none.
-        views: where the sink keeps the table's view; None if it keeps none.
+        registered: the Spark catalog in which the sink registers the table, or None if it does not register tables.
+        views: the place of the table's view, or None if the sink keeps no view of it.
     """
 
     def __init__(
@@ -73,8 +73,8 @@ class TrialTable:
             return _sorted(self._spark.sql(self._inside.query(self._name)), columns)
 
     def accepts_outdated(self, other_commit: Callable[[], None]) -> bool:
-        """Prepare a commit to an Iceberg table, let another commit come first, and return whether the catalog then
-        accepts the prepared commit, which would undo the other one.
+        """Prepare a commit to an Iceberg table, and make another commit before it. Return whether the catalog accepts
+        the prepared commit, which would undo the other commit.
         """
         with spark_errors():
             java: Any = self._spark._jvm
@@ -107,7 +107,7 @@ class TrialTable:
             raise FatalError(f"not everything could be deleted: {'; '.join(failed)}")
 
     def _try(self, statement: str, otherwise: str | None = None) -> str | None:
-        """Run a statement, and if it fails, another one. Return why both failed, or None."""
+        """Run a statement and, if it fails, another statement. Return why both failed, or None."""
         try:
             self._spark.sql(statement)
         except SPARK_ERRORS as error:
@@ -144,9 +144,9 @@ class TrialTable:
             yield f"DROP NAMESPACE IF EXISTS {in_sql(namespace)}", None
 
     def _delete_files(self) -> None:
-        """Delete what the warehouse has of this table: its namespace's folder, its deleted rows and its staged files.
-        A Hive metastore adds `.db` to the name of a namespace's folder, and may leave the folder behind. A view in an
-        Iceberg catalog also has files.
+        """Delete the parts of this table in the warehouse: its namespace's folder, its deleted rows and its staged
+        files. A Hive metastore adds `.db` to the name of a namespace's folder, and may leave the folder behind. A view
+        in an Iceberg catalog also has files.
         """
         own = self._name.partition(".")[0]
         spaces = [own] if self._inside is None or self._views is None else [own, f"{own}{self._views.suffix}"]

@@ -97,7 +97,7 @@ def markers_of(metadata: TableMetadata, snapshot: int | None = None) -> dict[str
     """Return the greatest version per app, by default in the newest snapshot.
 
     The newest snapshot with markers has all markers. Snapshots without markers may follow it, such as those from a
-    compaction. If no snapshot has markers, use the copy, which may lack the newest ones.
+    compaction. If no snapshot has markers, use the copy, which may lack the newest markers.
     """
     told = summary_property(metadata, MARKERS_PROPERTY, snapshot)
     found: dict[str, int] = _copied_markers(metadata) if told is None else json.loads(told)
