@@ -79,8 +79,8 @@ class Contestant(Protocol):
 
     @property
     def warm_seconds(self) -> float:
-        """The maximum time for reading that share, counted from the first record. Some contestants take longer for this
-        share than for the measurement itself.
+        """The maximum time for reading that share, beginning with the first record. Some contestants take longer for
+        this share than for the measurement itself.
         """
 
     def install(self) -> Installed:

@@ -19,7 +19,7 @@ class MessageWriter(Protocol):
     dialect: str
     """The translator's name for the dialect."""
     unusual: Mapping[str, int]
-    """Weights for unusual messages, by kind. Every message is unusual except a row change that keeps the key."""
+    """Weights for unusual messages, by kind. A message is unusual if it changes a key or is not a row change."""
 
     def options(self) -> Mapping[str, Any]:
         """Return the dialect's options."""
@@ -42,11 +42,11 @@ WRITERS: Mapping[str, type[MessageWriter]] = {
     "qlik_json": QlikJsonMessages,
     "qlik_avro": QlikAvroMessages,
 }
-"""The writers, keyed by the names that reports use for their formats."""
+"""The writers, keyed by the format names in reports."""
 
 
 class RawMessage(NamedTuple):
-    """A raw topic message. It is `unusual` if it is not a row change that keeps the key."""
+    """A raw topic message. It is `unusual` if it changes a key or is not a row change."""
 
     partition: int
     value: bytes | None

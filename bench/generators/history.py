@@ -23,7 +23,7 @@ _CHANGED_COLUMNS = 3
 _LEAST_ROWS = 20
 """The number of rows in a table before its first change. The history does not begin with empty tables."""
 MOVED_TABLE = "moved"
-"""Only this table has key changes, so that the translator's counters show the number of key changes."""
+"""Only this table has key changes, so the translator's counters show their number."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class StreamSpec:
         tables: number of tables.
         skew: exponent for the tables' shares: 0 for equal shares, 1 for Zipf.
         inserts, updates: their shares of the usual messages. All other usual messages are deletes.
-        unusual: share of all messages other than row changes that keep the key.
+        unusual: the share of messages that are not row changes, or that change the key.
         partitions: partitions in the raw topic.
     """
 

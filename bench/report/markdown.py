@@ -302,7 +302,7 @@ def _rate(found: CaseResult) -> str:
 
 
 def _spread(found: CaseResult, of: Callable[[RunFigures], float]) -> str:
-    """Return the median. If there were several runs, add the minimum and maximum."""
+    """Return the median. For several runs, add the minimum and the maximum."""
     values = sorted(map(of, found.runs))
     median = f"{found.median(of):.1f}"
     return f"{median} ({values[0]:.1f}–{values[-1]:.1f})" if len(values) > 1 else median

@@ -13,7 +13,9 @@ from bench.runner.topics import Topics
 
 END_SHARE = 0.97
 COLD_SHARE = 0.75
-"""If more than this share of the messages is read before the clock starts, too few are left to measure."""
+"""If the contestant reads more than this share of the messages before the clock starts, too few messages remain for the
+measurement.
+"""
 _HANG_SECONDS = 240.0
 _POLL_SECONDS = 0.05
 _CHECK_SECONDS = 1.0

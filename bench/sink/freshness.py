@@ -1,5 +1,5 @@
-"""Measure a change's age when its row is first readable. The sink is a separate process that receives a steady stream
-of changes.
+"""Measure how old a change is when readers can first see its row. The sink is a separate process that receives a steady
+stream of changes.
 """
 
 from __future__ import annotations

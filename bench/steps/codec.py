@@ -56,7 +56,9 @@ def _encoding_row(columns: int, rounds: int, count: int) -> list[str]:
 
 
 def budget(rounds: int, count: int) -> str:
-    """Return the time for each step, by dialect: the difference between two calls that end one step apart."""
+    """Return the time that each step takes, by dialect. It is the difference between two calls, one of which ends a
+    step later.
+    """
     head = ("dialect", "parse", "convert", "build", "encode", "sum", "rate", "rate without parse")
     return table(head, [_budget_row(name, rounds, count) for name in SOURCES])
 

@@ -38,8 +38,8 @@ def main() -> None:
 
 
 def shapes(rounds: int, count: int) -> str:
-    """Measure each shape that a change may have. A step's time is the difference between two calls that end one step
-    apart.
+    """Measure each form that a change may have. A step's time is the difference between two calls, one of which ends a
+    step later.
     """
     head = ("message", "bytes", "decode", "build", "encode", "sum", "rate")
     return table(head, [_row(name, rounds, count) for name in SHAPES])
