@@ -1,4 +1,4 @@
-"""A small shop whose tables change, with a seeded history and the tables' final content, in plain Python.
+"""A small shop in plain Python. Its tables change in a seeded history, and their final content is known.
 
 The history does not depend on the translator. `dev.demo.writers` writes the history in the four input formats. At the
 end, `Shop.rows` has the content that the lakehouse tables should have.

@@ -1,4 +1,4 @@
-"""The changes that can be made to a source file: one operator, constant or result at a time."""
+"""The possible changes to a source file. Each one affects a single operator, constant or result."""
 
 from __future__ import annotations
 

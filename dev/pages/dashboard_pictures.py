@@ -136,7 +136,7 @@ def _section(panel: Mapping[str, Any], lines: Sequence[Curve], span: Span) -> st
 
 
 def figure(lines: Sequence[Curve], panel: Mapping[str, Any]) -> str:
-    """Return the newest value on the color of its threshold, or a short text if there is no data."""
+    """Return the newest value in the color of its threshold, or a short text if no data exists."""
     if not lines:
         return "<div class=nothing>no data</div>"
     defaults = panel["fieldConfig"]["defaults"]

@@ -3,8 +3,8 @@
 The packages are built twice and must be identical. They must contain the native path, so the build fails without cargo.
 The second build compiles the native path again, because its cache is empty.
 
-The charts name no registry and no page of the project. With `--project` and `--registry`, the packaged charts name
-those of a publisher, and install images from this registry.
+The charts contain neither a registry nor the project's page. With `--project` and `--registry`, the packaged charts
+contain a publisher's page and registry, and install images from this registry.
 
 All files are signed with a throwaway key and verified, the charts also in a registry on this machine. With `--images`,
 both images are built, get their bills of materials, and are signed and verified there, too.

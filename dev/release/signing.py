@@ -143,7 +143,7 @@ def rehearse(folder: Path, files: Iterable[Path], charts: Sequence[Path], images
     Raises:
         GoProgramError: cosign, crane or Helm was not built.
         ImageError: an image was not built.
-        SigningError: a program failed, or another key or content was accepted.
+        SigningError: a program failed, or the verification accepted another key or other content.
     """
     signer, stranger = Signer(folder), folder / "stranger"
     stranger.mkdir()

@@ -18,7 +18,7 @@ from dev.servers.identity import AUDIENCE, TokenEndpoint
 USER = "translator"
 PASSWORD = "correct horse"  # noqa: S105 - of brokers that end with the test
 GUEST = "guest"
-"""A user with the same password, but only the rights that a test grants."""
+"""A user with the same password who has only the rights that a test grants."""
 
 LISTENERS = {
     "LOGIN": "SASL_SSL",  # PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER
