@@ -55,7 +55,8 @@ class MaskedValues:
 
     def number(self, text: str) -> str:
         """Return a masked number as text. The sign, the scale and the number of digits stay the same, and the absolute
-        value never increases."""
+        value never increases.
+        """
         found = _NUMBER.fullmatch(text)
         if found is None:
             return _spelled(text, self._chance(text), hexadecimal=False)
@@ -84,7 +85,8 @@ def _stream(value: bytes, key: bytes) -> Iterator[int]:
 
 def _below(digits: str, chance: Callable[[int], int]) -> str:
     """Return a number with the same number of digits that is not greater than the original. A power of ten becomes any
-    smaller number."""
+    smaller number.
+    """
     if len(digits) > _DIGITS:
         head, tail = digits[:_DIGITS], digits[_DIGITS:]
         masked = _below(head, chance).zfill(len(head))

@@ -148,7 +148,8 @@ class _Trial:
 
 def teach(translator: Translator, catalog: MetadataCatalog, messages: Iterable[Message]) -> None:
     """Let a translator's source learn all metadata messages, regardless of their topics. `judge` reports those it
-    rejects."""
+    rejects.
+    """
     for message in _until_overdue(translator, messages):
         if lesson := translator.lesson(message):
             with contextlib.suppress(MessageError):
@@ -157,7 +158,8 @@ def teach(translator: Translator, catalog: MetadataCatalog, messages: Iterable[M
 
 def _until_overdue(translator: Translator, messages: Iterable[Message]) -> Iterator[Message]:
     """Yield messages until a plug-in takes too long. The plug-in would take just as long for each of the other
-    messages."""
+    messages.
+    """
     for message in messages:
         yield message
         if getattr(translator.dialect, "overdue", False):

@@ -19,7 +19,8 @@ Moment = Annotated[datetime, Meta(tz=True)]
 
 class Instance(Struct, frozen=True, forbid_unknown_fields=True):
     """The times at which a DTS instance was created and restarted, which determine when it switched formats
-    (docs/design.md §5)."""
+    (docs/design.md §5).
+    """
 
     created: Moment
     restarted: tuple[Moment, ...] = ()

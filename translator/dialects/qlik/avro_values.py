@@ -94,7 +94,8 @@ _RAW_BYTES = frozenset({"bytes", "fixed"})
 
 def converter_to(canonical: str, column: AvroColumn) -> Converter | None:
     """Return the converter for a column whose type comes from metadata or from the operator instead of only from
-    Avro."""
+    Avro.
+    """
     if canonical == column.type:
         return column.convert
     if column.native == "string" and canonical == "bytes":

@@ -95,7 +95,8 @@ class UntypedTables:
     @property
     def can_name(self) -> bool:
         """True if the operator configured whether the topic or the key identifies the table of a message without
-        metadata."""
+        metadata.
+        """
         return self._key_is_table or self._topics.declared
 
     def find(self, message: Message, frame: Frame) -> Table:

@@ -28,7 +28,8 @@ from translator.translation.metadata_catalog import MetadataCatalog
 
 _MOST_SECONDS = 3600.0
 """Maximum time between two passes; after a longer time, everything is read again. It is far shorter than the time for
-which compaction keeps tombstones for marks and holds (`delete.retention.ms`, a day by default)."""
+which compaction keeps tombstones for marks and holds (`delete.retention.ms`, a day by default).
+"""
 
 
 class LetterFollower:
