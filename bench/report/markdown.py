@@ -131,7 +131,8 @@ def _question(result: BenchResult, section: str) -> Iterator[str]:
             columns.setdefault(value(found.case), {})[name] = found
     order = sorted(columns, key=lambda text: float(re.findall(r"\d+", text)[0]))
     rows = [[name, *(_cell(columns[column].get(name)) for column in order)] for name in formats]
-    yield f"### {title}\n\nThe translator, at least once: messages/s, and microseconds of processor time per message."
+    content = "Each cell shows the translator's rate (messages/s) and processor time (us/message), with at-least-once delivery."
+    yield f"### {title}\n\n{content}"
     yield table(("format", *order), rows)
 
 
