@@ -131,8 +131,8 @@ def _question(result: BenchResult, section: str) -> Iterator[str]:
             columns.setdefault(value(found.case), {})[name] = found
     order = sorted(columns, key=lambda text: float(re.findall(r"\d+", text)[0]))
     rows = [[name, *(_cell(columns[column].get(name)) for column in order)] for name in formats]
-    content = "Each cell shows the translator's rate (messages/s) and processor time (us/message), with at-least-once delivery."
-    yield f"### {title}\n\n{content}"
+    key = "Each cell has the translator's rate (messages/s) and processor time (us/message), delivering at least once."
+    yield f"### {title}\n\n{key}"
     yield table(("format", *order), rows)
 
 
