@@ -62,8 +62,8 @@ class Pace:
 
     Args:
         most: the highest limit. The lowest limit is 1 000, or `most` if that is lower.
-        seconds: if a batch takes longer, the following batches are smaller.
-        megabytes: if a worker process uses more memory, the following batches are smaller.
+        seconds: the duration above which the following batches are smaller.
+        megabytes: the memory of a worker process above which the following batches are smaller.
     """
 
     def __init__(self, most: int, seconds: float, megabytes: float) -> None:

@@ -116,14 +116,14 @@ class TableCounters(Struct, frozen=True):
     """Counters for one table in a batch, or for a part of the work on the table. No decision depends on these counters.
 
     Args:
-        skipped: commits that an earlier attempt at the batch made.
-        stale: events that changed nothing, by reason. Events with the reason `late` only changed older versions in a
-            history.
-        undecided: rows removed while two rows may have had the same key: see `fold.Folded`.
-        truncated: time values that were truncated to the microsecond.
+        skipped: the number of commits that an earlier attempt at the batch made.
+        stale: the number of events that changed nothing, by reason. Events with the reason `late` only changed older
+            versions in a history.
+        undecided: the number of rows removed while two rows may have had the same key: see `fold.Folded`.
+        truncated: the number of time values that were truncated to the microsecond.
         rejected: events in quarantine, by reason.
         ignored: ignored events, by kind.
-        statements: statement notes after which the table differs from its source, or may differ, by note.
+        statements: the number of statements after which the table differs from its source, or may differ, by note.
         latency: the latency of the events that the task itself committed.
         fold_ms: milliseconds spent folding.
         write_ms: milliseconds spent writing.
@@ -180,7 +180,7 @@ class TableReport(Struct, frozen=True):
         choice: the engine that writes the table, or None if the table does not exist yet.
         version: the table version afterwards. If the table has orders, the driver sets it.
         extent: the range that the whole route covers, set only in the route's first report.
-        wide: statements without a table, which the driver handles when the batch ends.
+        wide: the statements without a table, which the driver handles when the batch ends.
     """
 
     table: str

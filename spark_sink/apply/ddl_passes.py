@@ -31,11 +31,11 @@ class DriverWork:
     """The work that a run leaves to the driver.
 
     Args:
-        steps: schema changes, each with its table.
+        steps: the schema changes, each with its table.
         orders: the orders per table.
-        carried: routes whose raw records must be sent along with their events.
-        again: routes whose tasks must run again after the driver's work.
-        refused: tables with a refused request, and the reason.
+        carried: the routes whose raw records must be sent along with their events.
+        again: the routes whose tasks must run again after the driver's work.
+        refused: the tables with a refused request, each with the reason.
     """
 
     steps: list[tuple[str, Step]] = field(default_factory=list)

@@ -80,9 +80,9 @@ class TaskRunner(Protocol[Records]):
         """Run the task on a batch's records, grouped by table.
 
         Args:
-            carried: routes whose raw records are sent along with their events.
-            weights: events per bucket in the previous batch, used to distribute the tables.
-            only: routes to run; None runs all routes.
+            carried: the routes whose raw records are sent along with their events.
+            weights: the number of events per bucket in the previous batch, which is used to distribute the tables.
+            only: the routes to run, or None for all routes.
         """
 
     def turns(self, parked: ParkedTables, target: str, first: int, last: int, task: Task) -> list[TableReport]:
@@ -96,9 +96,9 @@ class Fulfilment(NamedTuple):
 
     Args:
         reports: all reports from the run, with the new version for changed tables.
-        again: routes whose tasks must run again.
-        refused: tables that rejected the requested change, with the reason.
-        spelled: tables that exist in a different spelling from the one to be created.
+        again: the routes whose tasks must run again.
+        refused: the tables that rejected the requested change, each with the reason.
+        spelled: the tables that exist in a different spelling from the one to be created.
     """
 
     reports: list[TableReport]
@@ -111,7 +111,7 @@ class Applier(Generic[Records]):
     """Applies micro-batches to tables, one batch after another.
 
     Args:
-        app: pipeline and checkpoint, for the commit markers.
+        app: the pipeline and the checkpoint, for the commit markers.
         runner: runs the tasks.
         writer: writes the tables whose engine is `spark`.
         lag: computes the lag behind the topic. None if the batches do not come from a topic.

@@ -137,7 +137,7 @@ def changed_by_others(
     """Return the tables that were rolled back or removed after the manifest recorded them, keyed by name.
 
     Args:
-        held: parked tables, which are checked when their events are applied again.
+        held: the parked tables, which are checked when their events are applied again.
     """
 
     def look(name: str) -> Refused | None:

@@ -1,4 +1,6 @@
-"""Histories: convert the events between two truncates to versions to write, and a truncate to versions to end."""
+"""Histories: convert the events between two truncates to versions that must be written, and a truncate to versions that
+must be ended.
+"""
 
 from __future__ import annotations
 

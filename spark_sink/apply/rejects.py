@@ -33,7 +33,7 @@ class RejectedEvents:
 
     Args:
         parking: the parked tables, or None while parked events are being replayed.
-        app: pipeline and checkpoint, which mark the commits together with the name.
+        app: the pipeline and the checkpoint, which mark the commits together with the name.
         name: the lakehouse table's name, or the name under which its events are parked.
         table: the events' source table, or None if unknown. records: the records from which the events were read.
     """

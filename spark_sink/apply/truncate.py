@@ -30,8 +30,8 @@ def truncate(
 
     Args:
         now: the time of writing (microseconds, UTC).
-        all_scopes: also delete the rows that other scopes have written so far.
-        soft: keep the rows and mark them as deleted.
+        all_scopes: whether to delete the rows that other scopes have written so far, too.
+        soft: whether to keep the rows and mark them as deleted.
 
     Raises:
         Refused: other scopes feed the table, and the configuration does not say whether the truncate affects their

@@ -88,10 +88,10 @@ class Task:
     """The task that processes one batch. An instance is sent to the workers and called once per task.
 
     Args:
-        app: pipeline and checkpoint, which mark the commits together with the table's name.
+        app: the pipeline and the checkpoint, which mark the commits together with the table's name.
         parking: the parked tables, whose events are not examined, or None while parked events are being replayed.
         refused: the tables that rejected a commit by the driver in this batch, each with the reason.
-        spelled: tables that exist in a different spelling from the requested one.
+        spelled: the tables that exist in a different spelling from the requested one.
         last_seen: each table's state in the manifest. The table must descend from this state.
         began: when the batch began (microseconds, UTC), by the driver's clock.
         last_attempt: whether an error that concerns one table parks that table at the failed commit.

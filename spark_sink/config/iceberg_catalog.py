@@ -50,7 +50,7 @@ class CatalogAccess:
     Args:
         name: the catalog's name in Spark. A jdbc catalog also stores its tables under this name.
         address: the address to use in messages, without secrets.
-        spark: Spark settings that define the catalog.
+        spark: the Spark settings that define the catalog.
         reader: properties for pyiceberg's catalog.
     """
 
@@ -135,8 +135,8 @@ class IcebergCatalog(BaseModel):
 
         Args:
             warehouse: the sink's warehouse.
-            conf: Spark settings from the file. Settings for this catalog take precedence.
-            store: properties that pyiceberg needs to find the object store.
+            conf: the Spark settings from the file. Settings for this catalog take precedence.
+            store: the properties that pyiceberg needs to find the object store.
         """
         given = {name: value.get_secret_value() for name, value in self.properties.items()}
         prefix = f"spark.sql.catalog.{self.name}"

@@ -11,9 +11,9 @@ class MaintenanceRules:
 
     Args:
         enabled: maintain tables automatically between batches.
-        every_seconds: pause between the end of one run and the start of the next run.
-        budget_seconds: time after which a run starts no further step.
-        small_files: number of small files in a table that triggers a merge.
+        every_seconds: the pause between the end of one run and the start of the next run.
+        budget_seconds: the time after which a run starts no further step.
+        small_files: the number of small files in a table that triggers a merge.
         keep_days: the time for which cuts, sweeps and readers can use old versions.
         commands_days: the time for which finished commands are kept.
     """

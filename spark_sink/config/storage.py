@@ -1,5 +1,5 @@
-"""The object store for tables and checkpoint, configured once for two clients. deltalake reads environment variables,
-and Spark reads its S3A settings.
+"""The object store for tables and checkpoint, configured once for two clients. One of them, deltalake, reads
+environment variables, and Spark reads its S3A settings.
 
 Spark's web UI shows settings, so credentials are not settings. Both clients read them from the environment, or use
 the machine's or pod's role.

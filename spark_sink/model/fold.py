@@ -25,8 +25,9 @@ class Folded:
     """The rows that changed in a batch, by key, and the special cases that occurred.
 
     Args:
-        undecided: rows removed while two rows may have had the same key, if it is unknown which of them was removed.
-        outlived: events that would restore a row that another scope has deleted since.
+        undecided: the number of rows removed while two rows may have had the same key, if it is unknown which of them
+            was removed.
+        outlived: the events that would bring back a row that another scope has since deleted.
     """
 
     rows: Mapping[Key, Row]

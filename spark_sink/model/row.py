@@ -118,7 +118,7 @@ class Row:
         committed: the commit time of the event at the greatest position in the current scope.
         reset: no event up to this position can change the row in the current turn.
         last: the previous state of a deleted row.
-        known: values underneath all images, for a row that was set aside in an earlier batch.
+        known: the values underneath all images, for a row that was set aside in an earlier batch.
         aside: the row that had the key before this one, while its transaction may still continue.
     """
 

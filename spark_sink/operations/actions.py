@@ -39,7 +39,7 @@ class Actions:
     """The actions behind operator commands. Each action can be repeated after a crash, and skips finished work.
 
     Args:
-        limit: approximate number of parked events to replay before the next batch.
+        limit: the approximate number of parked events to replay before the next batch.
         topic: the topic from which tables are rebuilt.
         layouts: changes the layouts of tables.
         erase: erases rows.

@@ -75,8 +75,9 @@ class Candidate:
     """The parts of the sink that write one table.
 
     Args:
-        probe: test the catalog as the sink does at startup; None for tables that are in no catalog.
-        catalog: return the catalog that registers tables and keeps views, or None if the sink does neither.
+        probe: a function that tests the catalog as the sink does at startup, or None for tables that are in no catalog.
+        catalog: a function that returns the catalog that registers tables and keeps views, or None if the sink does
+            neither.
         is_registered: whether this catalog registers the table.
         has_view: whether the sink keeps a view of the table.
         maintains: whether the sink maintains tables.

@@ -26,8 +26,8 @@ class RebuildOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Args:
         id: identifies the new table. A repeated command has another id, so it starts from the beginning.
         without: the records to leave out.
-        table: with `--into`, the table to rebuild under another name.
-        ends: with `--into`, the offset after the last record to read, by partition.
+        table: the table to rebuild under another name (`--into`).
+        ends: the offset after the last record to read in each partition (`--into`).
     """
 
     id: str

@@ -53,7 +53,7 @@ class Reload:
     Args:
         replay: applies a table's waiting events to the table itself, possibly in several rounds.
         changed: called after a table was parked or resumed.
-        limit: approximate number of events to apply before the next batch.
+        limit: the approximate number of events to apply before the next batch.
     """
 
     def __init__(

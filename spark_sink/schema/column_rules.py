@@ -15,7 +15,7 @@ class ColumnRules(NamedTuple):
     Args:
         type_of: returns the Spark SQL type that a column gets for its canonical type.
         widens: returns whether Spark can change a column from one type to another in place.
-        reserved: lower-case names that the format uses for its own columns.
+        reserved: the lower-case names that the format uses for its own columns.
     """
 
     type_of: Callable[[str], str]

@@ -82,7 +82,7 @@ class StatementAnswer:
         parks: the reason for parking the table, and the notes that require it.
         empties: whether to empty the table, like a truncate.
         marks: whether to mark existing rows as incomplete.
-        fills: columns that existing rows lack, by name, each with its canonical type.
+        fills: the columns that existing rows lack, by name, each with its canonical type.
         unaccounted: the notes after which the table differs from its source, or may differ.
     """
 

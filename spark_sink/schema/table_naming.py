@@ -40,7 +40,7 @@ class TablePattern:
     the whole name. A name can therefore never point outside the warehouse or imitate another name.
 
     Args:
-        renamed: explicit names, keyed by a pattern for source tables. The first match counts.
+        renamed: the explicit names, keyed by a pattern for source tables. The first match counts.
     """
 
     parts: tuple[tuple[str, str], ...]

@@ -94,7 +94,7 @@ def build(
     """Return a session. If spark-submit has started a session, return that session.
 
     Args:
-        store: settings that Spark needs to find the object store for tables and checkpoint (`config/storage.py`).
+        store: the settings that Spark needs to find the object store for tables and checkpoint (`config/storage.py`).
         iceberg: whether some tables are Iceberg tables.
 
     Raises:

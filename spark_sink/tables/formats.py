@@ -47,7 +47,7 @@ class FormatTables:
     """The tables in a warehouse, each with its own format. The sink's own tables are Delta tables.
 
     Args:
-        app: pipeline and checkpoint, which identify the staged files.
+        app: the pipeline and the checkpoint, which identify the staged files.
         buckets: the number of buckets for new Iceberg tables, keyed by name or pattern.
         catalog: the catalog for the Iceberg tables, or None if they are folders in the warehouse.
         layouts: the layout for new tables, keyed by name or pattern.
@@ -230,7 +230,7 @@ def ask_catalog(spark: SparkSession, tables: FormatTables, *, again: bool = Fals
     """Test the catalog for the Iceberg tables, unless the result is already known. Folders need no test.
 
     Args:
-        again: test the catalog even if the result is known.
+        again: whether to test the catalog even if the result is known.
 
     Raises:
         ConfigError: the catalog loses properties that the sink relies on.

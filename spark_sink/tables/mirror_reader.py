@@ -213,7 +213,7 @@ def _memory(state: object) -> Memory:
 
 
 def _told(name: str, column: pa.Array) -> pa.Array:
-    """Return a column in the form that the fold needs. datetime cannot represent every time, so delete times are
+    """Return a column in the form that the fold needs. Because datetime cannot represent every time, delete times are
     reduced to a flag, and commit times are in microseconds.
     """
     if name == COMMIT_TS:

@@ -21,13 +21,13 @@ class Merge(Struct, frozen=True, tag=True):
             column's name) shows which rows write the column.
         bounds: the smallest and greatest key column values in the file, which let Spark skip files.
         values: all values of the key columns that have only a few values.
-        others: markers for earlier orders that the table lacks. These markers are committed with this order, or before
-            it.
+        others: the markers for earlier orders that the table lacks. These markers are committed with this order, or
+            before it.
         inserts_only: whether the table version that the worker has read (`version`) contains none of the rows.
         at: the new UPDATED_AT for all rows. It is not in the file, because the file must have the same content if
             another process stages it.
         deletes: whether to remove the rows with the flag GONE from the table instead of writing them.
-        summary: additional metadata for the commit, if the format supports it.
+        summary: the additional metadata for the commit, if the format supports it.
     """
 
     path: str

@@ -42,7 +42,7 @@ class Staging:
     """The folder for one sink's staged files.
 
     Args:
-        app: pipeline and checkpoint, so that two sinks never share a folder.
+        app: the pipeline and the checkpoint, so that two sinks never share a folder.
     """
 
     warehouse: str

@@ -98,7 +98,7 @@ def commit(*markers: Marker, metadata: Mapping[str, str] | None = None, retries:
     """Return the properties for a commit.
 
     Args:
-        metadata: is stored in the table's log.
+        metadata: the metadata to store in the table's log.
         retries: how many times deltalake retries after another commit that it considers compatible, or None for its
             default.
     """

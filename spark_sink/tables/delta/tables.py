@@ -35,7 +35,7 @@ class DeltaTables:
     """The Delta tables in a warehouse.
 
     Args:
-        app: pipeline and checkpoint, which identify the staged files.
+        app: the pipeline and the checkpoint, which identify the staged files.
     """
 
     warehouse: str

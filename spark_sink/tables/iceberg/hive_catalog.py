@@ -24,7 +24,7 @@ _WAITS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 
 
 class MetastoreCatalog(HiveCatalog):
-    """A thread-safe client. pyiceberg's own client has one connection for all threads, uses only the first of several
+    """A thread-safe client. The client in pyiceberg has one connection for all threads, uses only the first of several
     metastores, and waits forever for a metastore that hangs.
     """
 

@@ -164,7 +164,7 @@ def _connected(type: CatalogType, name: str, properties: frozenset[tuple[str, st
 
 
 class _Rest(RestCatalog):
-    """A client with timeouts. pyiceberg's own client waits forever for a server that hangs."""
+    """A client with timeouts. The client in pyiceberg waits forever for a server that hangs."""
 
     def _config_headers(self, session: Session) -> None:
         # The headers are set first when a session is prepared, and the next step already requests a token.

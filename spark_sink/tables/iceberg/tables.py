@@ -35,7 +35,7 @@ class IcebergTables:
 
     Args:
         warehouse: the folder for staged files.
-        app: pipeline and checkpoint, which identify the staged files.
+        app: the pipeline and the checkpoint, which identify the staged files.
         buckets: the number of buckets for new tables, keyed by name or pattern.
     """
 
