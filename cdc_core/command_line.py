@@ -87,8 +87,8 @@ def config_option(file: str, variable: str) -> Callable[[Command], Command]:
     """Return the `-c` option.
 
     Args:
-        file: default file in the working directory. It is used if neither the option nor the variable is set.
-        variable: environment variable that may contain the file's path.
+        file: the default file in the working directory. It is used if neither the option nor the variable is set.
+        variable: the environment variable that may contain the file's path.
     """
     return click.option(
         "-c",

@@ -37,10 +37,11 @@ so connections opened with a token that is about to expire would be short.
 
 _PAUSE = 1.0
 """Seconds between a provider's failed call and the next one. Without a pause, clients that reconnect many times a
-second would call it each time."""
+second would call it each time.
+"""
 
 _PATIENCE = 10.0
-"""Seconds to wait for a provider. librdkafka waits as long for a new client's token."""
+"""The number of seconds to wait for a provider, which is the time that librdkafka waits for a new client's token."""
 
 _LONGEST_LIFE = 366 * 86_400
 """Seconds. A later expiry is a mistake, such as milliseconds, and the token would never be renewed."""

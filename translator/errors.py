@@ -54,7 +54,7 @@ class MessageError(CdcError):
 
     Args:
         reason: what was found and what was expected, without row data.
-        path: position in the message, as a JSON path from `$` (also used for Avro fields).
+        path: the position in the message, as a JSON path from `$` (also used for Avro fields).
     """
 
     def __init__(self, code: ErrorCode, reason: str, *, path: str = "$") -> None:

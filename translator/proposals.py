@@ -46,7 +46,7 @@ class Recognizer(Struct, frozen=True):
     """Options for reading a sample in a dialect.
 
     Args:
-        attempts: options that let the dialect read as much as possible, simplest first.
+        attempts: the options that let the dialect read as much as possible, with the simplest ones first.
     """
 
     attempts: Sequence[Mapping[str, str | bool]]

@@ -108,8 +108,8 @@ def metrics_of(registry: CollectorRegistry, begun_ns: int, now_ns: int) -> list[
     """Convert a registry's metrics to OpenTelemetry. A NaN gauge means "unknown" and is omitted.
 
     Args:
-        begun_ns: start time for counters without one, in nanoseconds since 1970.
-        now_ns: time at which the values were read, in nanoseconds since 1970.
+        begun_ns: the start time for counters that have none, in nanoseconds since 1970.
+        now_ns: the time at which the values were read, in nanoseconds since 1970.
     """
     return [metric for family in registry.collect() for metric in _READERS[family.type](family, begun_ns, now_ns)]
 

@@ -57,14 +57,14 @@ class AppliedChanges:
     """Totals for one `apply` call. Every change is counted in exactly one of the first four numbers.
 
     Args:
-        keyless: changes to rows without a key, which the store does not contain.
+        keyless: the number of changes to rows without a key, which the store does not contain.
         announcements: events other than row events.
-        undecided: rows removed while two rows had the same key, if it is unknown which of them was removed. See
-            `incomplete`.
-        outlived: ids of changes that would bring back a row that another scope has since deleted. These changes count
-            as stale.
-        filled: rows that received the default of a column added by a statement.
-        not_applied: ids of events about statements that changed rows without row events. Reload the tables of these
+        undecided: the number of rows removed while two rows had the same key, if it is unknown which of them was
+            removed. See `incomplete`.
+        outlived: the ids of changes that would bring back a row that another scope has since deleted. These changes
+            count as stale.
+        filled: the number of rows that received the default value of a column that a statement added.
+        not_applied: the ids of events about statements that changed rows without row events. Reload the tables of these
             events (docs/envelope/statements.md).
     """
 

@@ -41,7 +41,7 @@ class ChangeReader:
 
     Args:
         schemas: the source of the column types for images; None leaves values in their JSON types.
-        later: Avro schemas from later releases, as JSON text. The keys are their fingerprints (16 hex digits) or
+        later: the Avro schemas of later releases, as JSON text. The keys are their fingerprints (16 hex digits) or
             registry ids. The schema of this release is built in.
     """
 

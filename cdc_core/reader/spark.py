@@ -22,7 +22,7 @@ def read_changes(spark: SparkSession, options: Mapping[str, str], *, stream: boo
     """Return a topic's committed events in the format of `decoded`.
 
     Args:
-        options: options for Spark's Kafka source, such as `kafka.bootstrap.servers` and `subscribe`.
+        options: the options for Spark's Kafka source, such as `kafka.bootstrap.servers` and `subscribe`.
         stream: True for a streaming DataFrame.
     """
     reader = spark.readStream if stream else spark.read

@@ -76,8 +76,8 @@ def read_files(files: Iterable[Path], *, bare: bool = False) -> list[Line]:
     has a distinct position.
 
     Args:
-        bare: treat each line as a message value, regardless of its content. Otherwise, a file's first line decides for
-            all its lines.
+        bare: whether to treat each line as a message value, regardless of its content. Otherwise, a file's first line
+            decides for all its lines.
 
     Raises:
         BadRecordFile: a line does not match its file, or gives an offset that was already assigned to another message.

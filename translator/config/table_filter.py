@@ -34,8 +34,8 @@ class TableFilter:
 
     Args:
         include: select only these tables. () selects all.
-        exclude: do not select these tables, even if they are included.
-        tables_only: do not select events without a table.
+        exclude: patterns for tables that are not selected, even if they are included.
+        tables_only: whether events without a table are not selected.
     """
 
     def __init__(

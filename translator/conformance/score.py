@@ -1,5 +1,6 @@
 """A plug-in's scores: the properties of a dialect that it has, and the first counterexample for each one that it
-lacks."""
+lacks.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ class Failed(Exception):
 
     Args:
         example: the first example, without row data.
-        remedy: advice for the plug-in's author.
+        remedy: the advice for the plug-in's author.
     """
 
     def __init__(self, example: str, remedy: str) -> None:

@@ -2,8 +2,8 @@
 
 fastavro interprets a negative enum or union index as an index from the end, ignores bytes after the datum, and accepts
 integers of any length. The walk rejects all of this, reports the position, and builds nothing. After the walk, only
-text encoding can fail in fastavro. fastavro never gets the original schema. It gets a schema that is built from the
-checked types, with generated names and without logical types, which the caller interprets.
+text encoding can fail in fastavro. The library never gets the original schema. Instead, it gets a schema that is built
+from the checked types, with generated names and without logical types, which the caller interprets.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ def _statement(names: Iterable[Name | None], *, truncates: bool = False) -> Stat
 
 
 def _truncate(tokens: Sequence[Token]) -> Statement | None:
-    """`TRUNCATE [TABLE] a, …`. sqlglot's parser accepts more: partitions, a list of columns, a star."""
+    """Parse `TRUNCATE [TABLE] a, …`. The parser in sqlglot accepts more: partitions, a list of columns, a star."""
     names = tokens[1:] if tokens and _is_word(tokens[0], "TABLE") else tokens
     return _statement(map(_dotted, _split(names, ",")), truncates=True)
 

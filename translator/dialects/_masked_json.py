@@ -28,7 +28,7 @@ def masked_json(
     """Return the text with different row values. Several documents in one string are masked together.
 
     Args:
-        keep: strings that are never values, such as a placeholder for a value that was not sent.
+        keep: the strings that are never values, such as a placeholder for a value that was not sent.
 
     Raises:
         Unmaskable: the text is not JSON, so values cannot be distinguished from other text.

@@ -28,7 +28,8 @@ T = TypeVar("T")
 
 class Overdue(BaseException):
     """The call exceeded its time. Derived from BaseException instead of Exception, so that the plug-in does not catch
-    it by accident."""
+    it by accident.
+    """
 
 
 class _Ticks:
@@ -72,7 +73,7 @@ def limited(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
 
 
 def _resume(timer: tuple[float, float], passed: float) -> None:
-    """Restart the timer of other code. If it expired during the call, its signal follows immediately."""
+    """Restart the timer that other code has set. If it expired during the call, its signal follows immediately."""
     left, interval = timer
     if left:
         signal.setitimer(signal.ITIMER_REAL, max(left - passed, 1e-6), interval)

@@ -123,8 +123,8 @@ class ClientErrors:
         """Return the rejection and what to check, or None if nothing was rejected.
 
         Args:
-            needed: count only brokers in the cluster. A rejection by one bootstrap address does not matter if others
-                respond.
+            needed: whether to count only brokers in the cluster. A rejection by one bootstrap address does not matter
+                if others respond.
         """
         found = self._refusals.get(False) or (None if needed else self._refusals.get(True))
         if found is None:

@@ -1,4 +1,4 @@
-"""OAuth tokens for aiokafka. librdkafka requests its own tokens, unless a token provider returns them."""
+"""Get OAuth tokens for aiokafka. Unless a token provider returns the tokens, librdkafka requests its own."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ProvidedTokens(AbstractTokenProvider):  # type: ignore[misc]  # aiokafka h
         """Return a valid token.
 
         Raises:
-            KafkaConnectionError: no token is available. aiokafka tries to connect again.
+            KafkaConnectionError: no token is available, so aiokafka tries to connect again.
         """
         try:
             token, _ = await asyncio.to_thread(self._tokens)
@@ -48,7 +48,7 @@ class EndpointTokens(AbstractTokenProvider):  # type: ignore[misc]  # aiokafka h
         """Return a valid token.
 
         Raises:
-            KafkaConnectionError: no token is available. aiokafka tries to connect again.
+            KafkaConnectionError: no token is available, so aiokafka tries to connect again.
         """
         kafka = self._kafka
         async with AsyncOAuth2Client(

@@ -7,8 +7,8 @@ import re
 from cdc_core.state_format import FORMAT, check_format
 
 END = ";"
-"""The end of each part. librdkafka returns metadata without a terminator, so any characters may follow the last part.
-Earlier versions used a zero byte, which librdkafka cannot write when it commits in transactions.
+"""The end of each part. Because librdkafka returns metadata without a terminator, any characters may follow the last
+part. Earlier versions used a zero byte, which librdkafka cannot write when it commits in transactions.
 """
 
 _FORMAT = re.compile(r"format=([0-9]+);")

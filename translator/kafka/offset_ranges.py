@@ -210,7 +210,7 @@ def message_of(record: Any, topic_id: str) -> Message:
     """Return a raw topic's record as the service reads it.
 
     Args:
-        topic_id: Kafka's topic id, to which positions refer.
+        topic_id: the topic id from Kafka, to which positions refer.
     """
     return Message(
         record.topic(),

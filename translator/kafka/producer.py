@@ -1,5 +1,6 @@
 """The idempotent producer: its settings, and the conversion of its errors to this project's error classes and
-wording."""
+wording.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ def producer_config(
     Args:
         delivery_seconds: time after which the producer drops a record. The producer still sends records that were
             queued later, so dropping is safe only if nothing is written after an error.
-        bounds: limits for the producer's queue, which always has room for one record of maximum size.
+        bounds: the limits for the producer's queue, which always has room for one record of maximum size.
         limits: each output topic's `max.message.bytes`. The broker applies it to whole batches, but the producer has
             one batch size for all topics, so the smallest limit applies. A larger record is sent alone, up to the
             largest limit.

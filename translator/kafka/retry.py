@@ -20,7 +20,7 @@ def retry_until(what: str, ask: Callable[[float], Answer], seconds: float, say: 
 
     Args:
         what: the service, without an article.
-        ask: receives the number of seconds left.
+        ask: called with the number of seconds left.
 
     Raises:
         RetryableError: the next attempt would be more than `seconds` from now.

@@ -28,8 +28,8 @@ class TopicReader:
     """A reader for whole topics.
 
     Args:
-        after: offsets at which to begin, instead of at the beginning, in partitions in which an earlier reader has
-            `reached` these offsets.
+        after: the offsets that an earlier reader has `reached`. In these partitions, reading begins there instead of at
+            the beginning.
         follows: whether the reader continues after the end. If so, it polls the broker less often from `to_end` on.
     """
 

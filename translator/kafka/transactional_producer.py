@@ -99,7 +99,8 @@ class TransactionalProducer(RecordProducer):
         """Add a group's offsets to the transaction.
 
         Args:
-            offsets: topic, partition, offset of the next record to read, and the metadata to commit with it.
+            offsets: the topic, the partition, the offset of the next record to read, and the metadata to commit with
+                it.
             membership: the member that reads the partitions, see `group_metadata`.
 
         Raises:

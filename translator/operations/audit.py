@@ -109,8 +109,8 @@ def audit(
     """Compare ranges of raw records with the canonical topic and the dead letters.
 
     Args:
-        topic, partition, first, end: check only this raw topic, this partition, from this offset, up to this offset. By
-            default, every raw partition is checked from its first record to the group's committed offset.
+        topic, partition, first, end: the only raw topic and partition to check, the first offset, and the end offset.
+            By default, every raw partition is checked from its first record to the group's committed offset.
 
     Raises:
         ConfigError: a topic or range does not exist.

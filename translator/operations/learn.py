@@ -52,7 +52,7 @@ def learn(settings: Settings, only: Collection[str], say: Callable[[str], None])
     """Read all topics of the sources from beginning to end, and write the metadata that the topics contain.
 
     Args:
-        only: source names; empty for every source that has metadata messages.
+        only: the names of the sources, or nothing for every source that has metadata messages.
 
     Raises:
         ConfigError: a source or topic does not exist, or a source has no metadata messages.

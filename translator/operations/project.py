@@ -236,7 +236,7 @@ class _Target:
             self._open = TableTopics(topics, settings, projection, self._template, self.max_bytes, say).open
 
     def place(self, event: ChangeEvent) -> Place:
-        """Return the destination of an event's records, by the service's rule."""
+        """Return the destination for an event's records, which is the same as in the service."""
         template = self._template
         topic = self.name if template is None else template.topic(event.source, event.db, event.schema, event.table)
         if topic not in self._partitions:

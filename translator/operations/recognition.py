@@ -90,7 +90,7 @@ class TopicFinding(Struct, frozen=True):
         messages: number of messages in the sample, not counting those without a value.
         verdict: the recognized dialect's verdict, or None.
         why: the reason in words, for the operator.
-        refusals: if no dialect recognized the messages, each dialect's reason by name.
+        refusals: the reason of each dialect, by name, if no dialect recognized the messages.
     """
 
     topic: str

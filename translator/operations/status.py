@@ -32,9 +32,9 @@ class PartitionStatus(Struct, frozen=True):
 
     Args:
         committed: the offset at which the group resumes, or None if the group has committed nothing.
-        lag: number of unread offsets; some have no record.
-        behind_seconds: age of the oldest unread record, by its timestamp; 0 if all were read.
-        rate: offsets per second since the last refresh; None at the first refresh.
+        lag: the number of unread offsets, some of which have no record.
+        behind_seconds: the age of the oldest unread record, by its timestamp, or 0 if all records were read.
+        rate: the offsets per second since the last refresh, or None at the first refresh.
     """
 
     source: str

@@ -38,8 +38,8 @@ class UpgradeReport(Struct):
     """The result. `records` = `equal` + `different` + `not_found` + `not_compared`.
 
     Args:
-        not_found: records whose output no longer exists, for example because of the topic's retention.
-        not_compared: dead letters whose reason is not the message, and which have not been replayed.
+        not_found: the number of records whose output no longer exists, for example because of the topic's retention.
+        not_compared: the number of dead letters that were not caused by their message and have not been replayed.
     """
 
     since: str

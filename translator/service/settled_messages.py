@@ -51,7 +51,7 @@ def inspect(
 
 
 class TopicRecords(NamedTuple):
-    """Records for one of an output's topics."""
+    """The records for one topic of an output."""
 
     topic: str
     partitions: int

@@ -54,7 +54,8 @@ def offset_lookup_timeout(settings: Settings) -> float:
 
 class AddedTopic(Struct, frozen=True):
     """The state of a raw topic when the process added it. Partitions created since then are read from their
-    beginning."""
+    beginning.
+    """
 
     source: str
     facts: TopicFacts
@@ -106,7 +107,7 @@ class StartOffsets:
     """Finds the start positions for partitions.
 
     Args:
-        accept_gap: resume at the earliest offset, and record the gap.
+        accept_gap: whether to resume at the earliest offset and record the gap.
         confirm: writes a record to the metadata topic.
         patience: time limit for one query, in seconds.
     """

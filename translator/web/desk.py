@@ -41,7 +41,7 @@ def application(
     """Return the application.
 
     Args:
-        hosts: accepted host names, in addition to this machine's names.
+        hosts: the host names to accept, in addition to this machine's names.
         service: adds pages for its status and dead letters.
         access: access to values and actions. If None, nobody has access.
         sink: adds a page for its tables.

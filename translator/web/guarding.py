@@ -34,7 +34,7 @@ def guarded(hosts: Collection[str]) -> list[Middleware]:
     """Return an application's middlewares.
 
     Args:
-        hosts: accepted host names, in lower case. This blocks a foreign site whose name resolves to this machine.
+        hosts: the host names to accept, in lower case. This blocks a foreign site whose name resolves to this machine.
     """
 
     @web.middleware

@@ -58,7 +58,7 @@ class PastedMessage(Struct, frozen=True):
 
     Args:
         options: the dialect's options, and `tables`, as YAML.
-        before: messages that precede it, such as Qlik metadata, one per line.
+        before: the messages that precede it, such as Qlik metadata, one per line.
         key: the record key, as text; empty for no key.
     """
 
@@ -81,7 +81,7 @@ class MessageReading(Struct, frozen=True):
         layout: names, types and lengths in the message, without row data.
         raw: the message as shown next to its events.
         finding: the result of recognition, if requested.
-        refusals: if no dialect recognizes the message, each dialect's reason by name.
+        refusals: the reason of each dialect, by name, if no dialect recognizes the message.
     """
 
     dialect: str

@@ -88,7 +88,7 @@ class ServiceView:
         """Return the dead letter at a position. None if that position has no dead letter.
 
         Args:
-            reveal: include the complete message and its events, if masks allow it.
+            reveal: whether to include the complete message and its events, if masks allow it.
         """
         letters = self.letters().letters
         stored = next((found for found in letters if (found.partition, found.offset) == (partition, offset)), None)

@@ -59,7 +59,7 @@ class SinkTable(Struct, frozen=True):
 
     Args:
         parked: the reason why the table is parked, or None.
-        beside: columns that hold values from another source column with the same name.
+        beside: the columns that hold values from another source column with the same name.
         quarantined: number of events that cannot be applied, by reason.
         verified: the last verification against each source.
     """
@@ -89,7 +89,7 @@ class SinkBatch(Struct, frozen=True):
     """A batch. A batch without a number represents table changes between two batches.
 
     Args:
-        offsets: by partition, the first applied offset and the end (exclusive).
+        offsets: for each partition, the first applied offset and the end (exclusive).
         tables: the tables that the batch changed, with their versions.
     """
 

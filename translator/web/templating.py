@@ -23,7 +23,7 @@ class Addresses(NamedTuple):
 
     Args:
         static: the folder of style sheet and scripts.
-        sample: with `{}` in place of the sample's name.
+        sample: the address of a sample, with `{}` in place of the sample's name.
         policy: the Content-Security-Policy for pages that no server protects.
     """
 

@@ -81,7 +81,7 @@ class NativeKnownRows(KnownRows, Protocol):
         rows of the last one that have a contradiction, or a DELETE whose format must be inspected.
 
         Args:
-            current_matters, legacy_matters: the format of a DELETE in the current or legacy format must be inspected.
+            current_matters, legacy_matters: whether a DELETE in the current or legacy format must be inspected.
         """
         ...
 

@@ -48,7 +48,7 @@ def read_data(body: JsonObject, limits: Limits, form: RowForm, source: SentJson)
 
 
 def read_old(body: JsonObject, limits: Limits, form: RowForm, source: SentJson) -> list[OldRow]:
-    """Return the entries in `old`. null and `{}` are entries without known changes."""
+    """Return the entries in `old`. An entry that is null or `{}` has no known changes."""
     rows: list[OldRow] = []
     for index, row in enumerate(_array(body, "old", limits, form)):
         path = f"$.old[{index}]"

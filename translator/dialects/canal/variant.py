@@ -279,7 +279,9 @@ def _before_in_both(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Ima
 
 
 def _update_without_old(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Images:
-    """canal up to 1.1.6, or MINIMAL row images. From a legacy DTS instance, `data` would be the before image."""
+    """The writer is canal up to 1.1.6, or the row images are MINIMAL. From a legacy DTS instance, `data` would be the
+    before image.
+    """
     return _after_alone("an UPDATE has rows only in data", data, era)
 
 

@@ -11,7 +11,7 @@ class Options(Struct, frozen=True):
     """Options of `dts_avro` (docs/dialects/dts_avro.md)."""
 
     fraction_unit: Literal["auto", "micros", "nanos"] = "auto"
-    """The unit of `DateTime.millis`. auto determines the unit from the source type and the position."""
+    """The unit of `DateTime.millis`. With auto, the source type and the position determine the unit."""
     unique_key_as_key: bool = False
     """If a table has no primary key, use its first unique key, whose columns may be null."""
     logical_names: bool = False

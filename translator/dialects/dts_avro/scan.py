@@ -1,8 +1,8 @@
 """A strict walk over Avro bytes that builds nothing. It finds errors that fastavro accepts, and the position of damage.
 
-fastavro interprets a negative enum or union index as an index from the end, which gives a wrong value without an error.
-fastavro also ignores bytes after the datum, and accepts varints of any length and ints beyond 32 bits (§8). This walk
-rejects all of these and reports the position. After the walk, only text encoding can fail in fastavro.
+The library fastavro interprets a negative enum or union index as an index from the end, which gives a wrong value
+without an error. It also ignores bytes after the datum, and accepts varints of any length and ints beyond 32 bits (§8).
+This walk rejects all of these and reports the position. After the walk, only text encoding can fail in fastavro.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""changeMask and columnMask: hex text, most significant byte first; bit n-1 is ordinal n (§5)."""
+"""Read changeMask and columnMask, which are hex text with the most significant byte first. Bit n-1 is ordinal n
+(§5).
+"""
 
 from __future__ import annotations
 

@@ -105,7 +105,8 @@ class Dead(Struct):
 
     def mark(self, found: StoredLetter, version: str, discarded: str | None = None) -> Record:
         """Return the record for the metadata topic that marks a dead letter as replayed, or as discarded for a
-        reason."""
+        reason.
+        """
         message = found.letter.message
         origin = {"topic": message.topic, "partition": message.partition, "offset": message.offset}
         told = {"version": version, "origin": origin, **({} if discarded is None else {"discarded": discarded})}
@@ -132,8 +133,8 @@ def look(
     """Read the whole dead-letter topic.
 
     Args:
-        pending: find only dead letters that were not replayed; only these count towards `limit`.
-        beside: codes of additional dead letters to find, even if the filter does not select them.
+        pending: whether to find only dead letters that were not replayed. Then only these count towards `limit`.
+        beside: the codes of additional dead letters to find, even if the filter does not select them.
         before: the result of an earlier pass. Only newer dead letters are read, and all of them count as not yet
             replayed.
 

@@ -1,4 +1,4 @@
-"""Replay: translate dead letters' messages again, with their original coordinates.
+"""Replay: translate the messages of dead letters again, with their original coordinates.
 
 The replay uses the service's own pipeline and topics, so an event is the same whether its message was translated
 immediately or later. This module contains the differences from the service: a message that still cannot be translated
@@ -329,7 +329,8 @@ class _Replay:
 
     def _reason(self, found: StoredLetter, code: str) -> str | None:
         """Return why a message is now a dead letter, or None if the service holds it although it could be translated
-        (HELD)."""
+        (HELD).
+        """
         result = self._components.translators[found.letter.source].translate(found.letter.message)
         if isinstance(result, Needs):
             return f"metadata {quote(result.key)} is missing"

@@ -116,7 +116,7 @@ class ExactlyOnceDelivery:
         outside: writes records that others must be able to read before the first event that refers to them.
         note: returns the metadata to commit with a topic's offset.
         on_commit: called with the number of seconds that ending a transaction took.
-        seconds: timeout for a record (`timing.delivery`) and for a library call. A commit can take slightly longer.
+        seconds: the timeout for a record (`timing.delivery`) and for a library call. A commit can take slightly longer.
         transaction_seconds: time for which a transaction accepts records. It ends earlier if the reader has to wait
             because too much is in flight.
     """
