@@ -35,9 +35,9 @@ class BenchProfile:
     Args:
         messages: number of messages in a raw topic, with the usual number of columns.
         seconds: maximum duration of a measurement.
-        latency_seconds: duration of the feed in a latency measurement; 0 for no such measurement.
+        latency_seconds: the duration of the feed in a latency measurement, or 0 for no such measurement.
         rounds: number of rounds in a heat that compares contestants. Other heats have one round less.
-        steps: number of messages for measuring the cost of each step; 0 for no such measurement.
+        steps: the number of messages for measuring the cost of each step, or 0 for no such measurement.
     """
 
     name: str
@@ -115,7 +115,8 @@ def _comparison(profile: BenchProfile, name: str, columns: int) -> Heat:
 
 def _fixed_rate(rate: float, columns: int) -> Heat:
     """Return the measurements at a fixed rate. All contestants run at the same rate, so their figures are
-    comparable."""
+    comparable.
+    """
     readers = (*DELIVERIES, LOOP)
     return Heat([BenchCase("latency", "canal", reader, columns, rate=rate) for reader in readers], 0, 0)
 

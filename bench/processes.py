@@ -44,7 +44,7 @@ class Tree:
     """A context manager that watches this process and its descendants, on Linux only.
 
     Args:
-        apart: descendants to exclude, together with their own descendants.
+        apart: the descendants to exclude, together with their own descendants.
     """
 
     def __init__(self, apart: Collection[int] = ()) -> None:

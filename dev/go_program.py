@@ -24,8 +24,8 @@ class GoProgram(NamedTuple):
 
     Args:
         what: a description of the program's purpose in tests, for messages.
-        name: name of the file that Go creates.
-        package: path of the program's command in the module.
+        name: the name of the file that Go creates.
+        package: the path of the program's command in the module.
         version: module version.
         build_command: the command with which contributors build the program.
     """

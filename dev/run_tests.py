@@ -115,8 +115,8 @@ def _but_for_others(part: Sequence[str], parts: Sequence[Sequence[str]]) -> list
 
 
 def _without_marks(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return pytest's arguments without `-m`, and the expressions of all `-m` options. pytest itself would use only the
-    last expression.
+    """Return pytest's arguments without `-m`, and the expressions of all `-m` options, because pytest itself would use
+    only the last expression.
     """
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("-m", action="append", default=[])

@@ -35,7 +35,7 @@ class TranslatorService:
 
     Args:
         projects: whether to write a Debezium projection in addition to the canonical topic.
-        native: use the native path if it has been built.
+        native: whether to use the native path if it has been built.
     """
 
     name: str

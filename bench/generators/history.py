@@ -32,7 +32,7 @@ class StreamSpec:
 
     Args:
         messages: number of messages.
-        columns: columns per table, including the key; at least two.
+        columns: the number of columns per table, including the key, which is at least two.
         tables: number of tables.
         skew: exponent for the tables' shares: 0 for equal shares, 1 for Zipf.
         inserts, updates: their shares of the usual messages. All other usual messages are deletes.

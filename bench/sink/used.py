@@ -16,11 +16,11 @@ class Used(NamedTuple):
     """The resources that a batch used.
 
     Args:
-        cpu: CPU time of all processes, in seconds.
+        cpu: the CPU time of all processes, in seconds.
         wall: wall-clock time, in seconds.
         peak: peak memory, in bytes. Shared pages are counted once for each process.
-        came: total size of the batch's record values.
-        written: total size of the new files.
+        came: the total size of the batch's record values.
+        written: the total size of the new files.
     """
 
     name: str

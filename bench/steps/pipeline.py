@@ -60,7 +60,7 @@ class MemoryPipeline:
     """The service's pipeline for one stream. Its delivery counts the records and drops them.
 
     Args:
-        projections: codecs for outputs in addition to the canonical topic.
+        projections: the codecs for outputs in addition to the canonical topic.
         native: whether to measure the native path. False measures the plain path.
     """
 

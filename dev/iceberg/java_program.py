@@ -28,7 +28,7 @@ class JavaProgram(Server):
 
         Args:
             properties: JVM properties.
-            env: environment variables in addition to our own.
+            env: the environment variables in addition to our own.
         """
         self._refuse_if_running("stop()")
         path = os.pathsep.join([str(pyspark() / "jars" / "*"), *map(str, spark_jars())])

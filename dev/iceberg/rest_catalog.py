@@ -32,7 +32,7 @@ class RestCatalogServer(JavaProgram):
     """A catalog with one warehouse.
 
     Args:
-        warehouse: folder or URL for the tables. Defaults to a folder in the catalog's own directory.
+        warehouse: the folder or URL for the tables. Defaults to a folder in the catalog's own directory.
         hadoop: Hadoop settings for an object store (`fs.…`).
     """
 

@@ -76,7 +76,7 @@ def flink_statement(bootstrap: str, table: SourceTable | None = None) -> str:
     """Return the statement from docs/consumers.md, for a bounded topic.
 
     Args:
-        table: table to use in place of the table on the page.
+        table: the table to use in place of the table on the page.
 
     Raises:
         ReaderError: the page does not have the statement.

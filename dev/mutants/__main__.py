@@ -34,7 +34,7 @@ class TestedRoom(NamedTuple):
     """Source folders, and the folders and files with the tests that cover them.
 
     Args:
-        without: endings of files in the source folders that the tests do not cover.
+        without: the endings of files in the source folders that the tests do not cover.
     """
 
     sources: Sequence[str]
@@ -149,7 +149,8 @@ def _failure(copy: Path, room: TestedRoom) -> str | None:
 
 def _run(copy: Path, *arguments: str) -> str | None:
     """Run Python in the copy, so that it imports the copy's packages instead of the installed ones. If it fails, return
-    the last output."""
+    the last output.
+    """
     environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
     try:
         done = subprocess.run(

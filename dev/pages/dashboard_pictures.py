@@ -68,7 +68,7 @@ class Prometheus(NamedTuple):
 
     Args:
         address: the server's URL, such as http://localhost:9090.
-        scrape: scrape interval in seconds, as in Grafana's data source.
+        scrape: the scrape interval in seconds, as in Grafana's data source.
     """
 
     address: str

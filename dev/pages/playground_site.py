@@ -62,7 +62,7 @@ def _pyodide() -> Path:
 
 
 def _msgspec() -> Path:
-    """Return msgspec's wheel in the locked version. pip compares it with the hashes of the lock."""
+    """Return msgspec's wheel in the locked version, after pip has compared it with the hashes of the lock."""
     folder = _ASSETS / "wheels"
     lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
     locked = re.search(r"^msgspec==(\S+) \\\n(?: +--hash=.*\n)+", lock, re.MULTILINE)

@@ -79,7 +79,7 @@ def render(chart: str, *values: Path, overrides: Mapping[str, Any] | None = None
     """Return a release's objects.
 
     Args:
-        overrides: values that override the values in the files.
+        overrides: the values that override those in the files.
 
     Raises:
         ChartError: the values are rejected.

@@ -31,7 +31,11 @@ def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m dev.release.check", allow_abbrev=False)
     parser.add_argument("--project", metavar="URL", help="The address of the project's page, for the charts.")
     parser.add_argument("--registry", metavar="NAME", help="The registry of the images, such as ghcr.io/owner.")
-    parser.add_argument("--images", action="store_true", help="Also build the images (Debian, root, many minutes).")
+    parser.add_argument(
+        "--images",
+        action="store_true",
+        help="Also build the images, which needs root on Debian and takes many minutes.",
+    )
     given = parser.parse_args(arguments)
     if (given.project is None) != (given.registry is None):
         parser.error("--project and --registry belong together")

@@ -53,8 +53,8 @@ class CanalTopics:
 
     Args:
         default: the topic for all tables that `dynamic` does not name.
-        dynamic: topics by table, with a regular expression: TOPIC:TABLES,…
-        partition_hash: columns to hash by table, with a regular expression: TABLES:COLUMNS,… `$pk$` stands for the
+        dynamic: the topics by table, with a regular expression: TOPIC:TABLES,…
+        partition_hash: the columns to hash by table, with a regular expression: TABLES:COLUMNS,… `$pk$` stands for the
             key. All other tables are in partition 0.
         partitions: the number of partitions per topic.
         flat: whether messages are JSON (`canal.mq.flatMessage`). Otherwise, they are Protobuf.
@@ -112,7 +112,8 @@ class CanalServer(Server):
 
     def kill(self) -> None:
         """Kill Canal. It has not stored its position, so after another start(), it repeats all changes since this
-        one."""
+        one.
+        """
         self._end(signal.SIGKILL)
 
     def _follows(self) -> bool:

@@ -99,7 +99,7 @@ class Worker(_Daemon):
     """A worker that starts executors. Executors have their own Python processes, and end together with the worker.
 
     Args:
-        environment: environment variables for the worker's executors in addition to our own, such as credentials.
+        environment: the environment variables for the worker's executors in addition to our own, such as credentials.
     """
 
     name = "spark_worker"

@@ -201,7 +201,7 @@ class Stack:
         """Start `translator` or `spark-sink` with its configuration. The output goes to NAME.log.
 
         Args:
-            program: program to run in place of the installed one.
+            program: the program to run in place of the installed one.
         """
         program = program or Path(sys.executable).with_name(name)
         config = {"translator": "translator.yaml", "spark-sink": "sink.yaml"}[name]

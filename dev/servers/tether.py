@@ -1,8 +1,8 @@
 """Run COMMAND in this process, which on Linux dies when PARENT dies: `python dev/servers/tether.py PARENT COMMAND...`.
 
 The child has to set up this tether, but code between fork and exec is unsafe if the parent has threads, and every
-process with a Kafka client has threads. Therefore, a separate program sets up the tether. exec does not change the
-process ID.
+process with a Kafka client has threads. Therefore, a separate program sets up the tether. The process ID stays the same
+after exec.
 """
 
 import ctypes
