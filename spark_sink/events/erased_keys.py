@@ -52,7 +52,7 @@ def digest_of(key: Key) -> str:
 
 
 def digests_of(texts: Iterable[str], shape: TableShape) -> dict[str, str]:
-    """Return the digests of the keys in these strings. A string without a valid key has none."""
+    """Return the digests of the keys in these strings. A string without a valid key has no digest."""
     return {text: digest_of(key) for text, key in typed_key_texts(texts, shape)[0].items()}
 
 
