@@ -75,7 +75,7 @@ def _score(name: str, check: Callable[[Subject], None], subject: Subject) -> Sco
 
 
 def write_results(folder: Path) -> list[str]:
-    """Write results for all cases that have none yet, and return the names of these cases.
+    """Write results for all cases without results, and return the names of these cases.
 
     Raises:
         ConfigError: the plug-in cannot be used, or a file cannot be read.

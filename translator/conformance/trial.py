@@ -45,12 +45,12 @@ class Trial:
         """Return the result for a message. If it needs metadata, the case's other messages are searched for it.
 
         Raises:
-            Failed: the previous message took too long. The next ones would probably take just as long.
+            Failed: the previous message took too long. The next messages would probably take just as long.
         """
         if self.dialect.overdue:
             raise Failed(
-                f"case {self._case}: the plug-in has no result for a message, or a variant of it, within "
-                f"{_time_limit.SECONDS} s",
+                f"case {self._case}: within {_time_limit.SECONDS} s, the plug-in returned no result for a message or "
+                "for a variant of it",
                 "Correct this first, because this property was not tested further",
             )
         return self._files.translate(message)

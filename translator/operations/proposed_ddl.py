@@ -168,7 +168,7 @@ class _Table:
         return next(iter(same), name)
 
     def _type(self, name: str, type_: exp.Expr | None) -> str | None:
-        """Return the column's canonical type; None if it stays as it is."""
+        """Return the column's canonical type, or None if it does not change."""
         wanted = self._contract.by_name.get(name)
         if not isinstance(type_, exp.DataType) or (wanted is not None and self._is_same(wanted, type_)):
             return None

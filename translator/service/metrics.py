@@ -123,8 +123,7 @@ class Metrics:
         )
         self._statements = Counter(
             "cdc_statements_not_applied_total",
-            "Changes to existing rows that statements announced but no row event contains, by table and note. Limited "
-            "by metrics.tables.",
+            "Statements that changed existing rows without row events, by table and note. Limited by metrics.tables.",
             ("source", "table", "note"),
             registry=self.registry,
         )

@@ -364,7 +364,7 @@ class Pipeline:
         """Hold the messages that follow a dead letter if its code requires it. Returns a function to call with the
         dead letter's offset.
 
-        A held message, in turn, holds all of its tables, because the other ones now also have a gap.
+        A held message, in turn, holds all of its tables, because its other tables now also have a gap.
         """
         if code is not ErrorCode.HELD and code not in self._target.holds:
             return None

@@ -203,7 +203,7 @@ _PLACE = re.compile(rf" \(topic {_TOPIC}, partition 0, offset \d+\)$")
 
 
 def _without_place(reason: str) -> str:
-    """Return a reason without the coordinates of the message, which has none."""
+    """Remove the coordinates of the message from a reason, because a pasted message has no coordinates."""
     return _PLACE.sub("", reason)
 
 

@@ -32,8 +32,8 @@ _COLUMNS = 20
 _Left: TypeAlias = tuple[RowKey, int]
 """A key, and the hash of its row."""
 
-_AFTER = "data contains the row after the change and old the row before it"
-_BEFORE = "data contains the row before the change and old the row after it"
+_AFTER = "data contains the row after the change, and old the row before the change"
+_BEFORE = "data contains the row before the change, and old the row after the change"
 _MEANINGS = {DATA_AFTER: (_AFTER, _BEFORE), DATA_BEFORE: (_BEFORE, _AFTER)}
 """Each reading of an update, and the other reading."""
 

@@ -216,7 +216,7 @@ class UndeclaredFormGuard:
             if _LEGACY not in self._reported:
                 return None
             text = (
-                "this DELETE has its row in data, but earlier ones had theirs in old; if Alibaba DTS is the "
+                "this DELETE has its row in data, but earlier DELETEs had their rows in old; if Alibaba DTS is the "
                 "writer, declare"
             )
             return self._once("restarted", _hint(message, f"{text} {_RESTARTED}, restarted between them"))

@@ -10,7 +10,7 @@ LISTED = 1000
 """Maximum number of unconfirmed offsets to store and to list in an error."""
 
 Listed: TypeAlias = tuple[list[int], int, int | None]
-"""The stored offsets, the number of older ones, and the first of those."""
+"""The stored offsets, the number of older offsets, and the first of the older offsets."""
 
 
 class Unconfirmed:

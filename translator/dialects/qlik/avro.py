@@ -22,8 +22,8 @@ class Envelope(Struct, frozen=True):
 
 
 def open_envelope(value: bytes, limits: Limits) -> Envelope:
-    """Read the envelope of a value that begins with the envelope's magic bytes. Its schema is fixed, so none has to be
-    known.
+    """Read the envelope of a value that begins with the envelope's magic bytes. Its schema is fixed, so no schema has
+    to be looked up.
 
     Raises:
         MessageError: MALFORMED_AVRO, UNKNOWN_TYPE, INVALID_FIELD, LIMIT_EXCEEDED.

@@ -43,7 +43,7 @@ class Masks(Struct, frozen=True):
     change: int | None
     ordinals: Ordinals
     highest: int
-    """The highest ordinal, or 0 without any."""
+    """The highest ordinal, or 0 if no column has an ordinal."""
     column_exceeds: bool = False
     """True if the columnMask had bits above the highest ordinal."""
     change_exceeds: bool = False

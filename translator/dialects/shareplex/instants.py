@@ -36,7 +36,7 @@ class Instant(Struct, frozen=True):
 
 
 class Instants:
-    """Reads times. `default` is the zone for times without one."""
+    """Reads times. `default` is the zone for times that contain no zone."""
 
     def __init__(self, default: tzinfo | None, note: str) -> None:
         self._default = default

@@ -280,8 +280,8 @@ def test_the_error_says_all_but_values() -> None:
     assert (
         "canal: source s, table 'shop.t', topic raw.t, partition 3: the change at offset 41 (row 0) "
         "contradicts the change at offset 40. As declared, in the message at offset 41 data contains "
-        "the row after the change and old the row before it; according to the other message, data "
-        "contains the row before the change and old the row after it. The two images differ in 'a', "
+        "the row after the change, and old the row before the change; according to the other message, "
+        "data contains the row before the change, and old the row after the change. The two images differ in 'a', "
         "'b'. Since the start, every earlier update of this partition that was read the same way has "
         "been confirmed. Correct profile (dts_legacy), or declare instance.created and "
         "instance.restarted, then translate these offsets again"
