@@ -26,7 +26,7 @@ ROWS_A_MESSAGE = (1, 100)
 def main() -> None:
     """Measure and print the results."""
     print(machine("msgspec"))
-    print(f"\nFrom bytes to events, for updates of {COLUMNS} columns. Microseconds per row.\n")
+    print(f"\nTime from bytes to events, for updates of {COLUMNS} columns, in microseconds per row.\n")
     print(profiles(ROUNDS, ROWS))
 
 

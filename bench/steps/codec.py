@@ -29,10 +29,13 @@ def main() -> None:
     """Measure and print the results."""
     print(machine("msgspec", "fastavro"))
     print(
-        "\nFrom an event with both images to Avro bytes; record: including key and headers. Microseconds per event.\n"
+        "\nTime from an event with both images to Avro bytes (record: with key and headers), in microseconds per "
+        "event.\n"
     )
     print(encoding(ROUNDS, EVENTS))
-    print(f"\nFrom a message with one update of {BUDGET_COLUMNS} columns to its record. Microseconds per event.\n")
+    print(
+        f"\nTime from a message with an update of {BUDGET_COLUMNS} columns to its record, in us per event.\n"
+    )
     print(budget(ROUNDS, EVENTS))
 
 

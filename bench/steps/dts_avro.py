@@ -32,9 +32,9 @@ _LIMITS = Limits()
 def main() -> None:
     """Measure and print the results."""
     print(machine("fastavro"))
-    print("\nFrom the bytes of an update with both images to a record. Microseconds per record.\n")
+    print("\nTime from the bytes of an update with both images to a record, in microseconds per record.\n")
     print(reading(ROUNDS, RECORDS))
-    print("\nBytes to the encoded event. Microseconds per message.\n")
+    print("\nTime from the bytes to the encoded event, in microseconds per message.\n")
     print(operations(ROUNDS, RECORDS))
 
 

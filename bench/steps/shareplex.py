@@ -33,7 +33,9 @@ Body = dict[str, Any]
 def main() -> None:
     """Measure and print the results."""
     print(machine("msgspec"))
-    print(f"\nFrom bytes to records, for changes to a table with {COLUMNS} columns. Microseconds per message.\n")
+    print(
+        f"\nTime from bytes to records, for a table with {COLUMNS} columns, in microseconds per message.\n"
+    )
     print(shapes(ROUNDS, MESSAGES))
 
 

@@ -47,7 +47,7 @@ def asking_the_broker(directory: Path, topic: str, partition: int, offset: int, 
         ),
         PastedCommand("the dead letters, by reason", _line("translator", "dlq", "ls", *config)),
         PastedCommand(
-            "how one raw message is read, with its events",
+            "how the translator reads a raw message, with its events",
             _line("translator", "explain", *config, topic, partition, offset, "--values"),
         ),
     ]
@@ -68,7 +68,7 @@ def asking_the_lakehouse(directory: Path, table: str) -> list[PastedCommand]:
             _line("python", "-c", _QUERY.format(path=path)),
         ),
         PastedCommand(
-            "a view of it for your own DuckDB", _line("spark-sink", "view", table, *config, "--for", "duckdb")
+            "a view of a table for your own DuckDB", _line("spark-sink", "view", table, *config, "--for", "duckdb")
         ),
     ]
 
