@@ -24,7 +24,8 @@ CODES = frozenset(ErrorCode) - {
     *(ErrorCode.CONTRADICTION, ErrorCode.HELD, ErrorCode.TOO_LARGE, ErrorCode.TOPIC_REFUSED),
     *(ErrorCode.DIALECT_FAILED, ErrorCode.INTERNAL),
 }
-"""The codes with which a dialect can reject a message. With masks, the translator withholds the reasons for these."""
+"""The codes with which a dialect can reject a message. With masks, the translator withholds the reasons of rejections
+with these codes."""
 
 
 class OverdueCall(MessageError):
