@@ -33,9 +33,7 @@ def main() -> None:
         "event.\n"
     )
     print(encoding(ROUNDS, EVENTS))
-    print(
-        f"\nTime from a message with an update of {BUDGET_COLUMNS} columns to its record, in us per event.\n"
-    )
+    print(f"\nTime from a message with an update of {BUDGET_COLUMNS} columns to its record, in us per event.\n")
     print(budget(ROUNDS, EVENTS))
 
 

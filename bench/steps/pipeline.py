@@ -211,9 +211,7 @@ def report(messages: int, rounds: int) -> str:
 def main() -> None:
     """Measure and print the results."""
     print(machine("msgspec"))
-    print(
-        f"\nTime from raw records to delivery in memory, for changes of {COLUMNS} columns, in us per message.\n"
-    )
+    print(f"\nTime from raw records to delivery in memory, for changes of {COLUMNS} columns, in us per message.\n")
     print(report(MESSAGES, ROUNDS))
 
 

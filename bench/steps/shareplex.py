@@ -33,9 +33,7 @@ Body = dict[str, Any]
 def main() -> None:
     """Measure and print the results."""
     print(machine("msgspec"))
-    print(
-        f"\nTime from bytes to records, for a table with {COLUMNS} columns, in microseconds per message.\n"
-    )
+    print(f"\nTime from bytes to records, for a table with {COLUMNS} columns, in microseconds per message.\n")
     print(shapes(ROUNDS, MESSAGES))
 
 
