@@ -1,10 +1,10 @@
 """Choose the destination for a route's events: a lakehouse table, the parked events, or nothing.
 
 Several source tables may map to the same lakehouse name. If the lakehouse table exists, the name belongs to the source
-table for which it was created. Otherwise it belongs to the source tables that tables.shared declares, then to the
-source table that already has parked events, then to the source table whose first event has the lowest partition and
-offset in the batch. This rule gives the same owner after a restart. Events from each of the other source tables are
-parked under that table's own name.
+table for which it was created. Otherwise, it belongs to the first of these that exists: the source tables that
+tables.shared declares, the source table that already has parked events, and the source table whose first event has the
+lowest partition and offset in the batch. This rule gives the same owner after a restart. Events from each of the other
+source tables are parked under that table's own name.
 """
 
 from __future__ import annotations

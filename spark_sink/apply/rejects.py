@@ -35,7 +35,8 @@ class RejectedEvents:
         parking: the parked tables, or None while parked events are being replayed.
         app: the pipeline and the checkpoint, which mark the commits together with the name.
         name: the lakehouse table's name, or the name under which its events are parked.
-        table: the events' source table, or None if unknown. records: the records from which the events were read.
+        table: the events' source table, or None if unknown.
+        records: the records from which the events were read.
     """
 
     tables: Tables

@@ -29,7 +29,8 @@ class TableRules:
         statements: the rules for statements that change existing rows without row events.
         soft_deletes: whether deleted rows keep their values and are never removed.
         truncated_times: whether times are truncated to the microsecond. Otherwise, columns with finer times are text.
-        modes, keys: the table modes and the declared key columns, keyed by table name or pattern.
+        modes: the table modes, keyed by table name or pattern.
+        keys: the declared key columns, keyed by table name or pattern.
         shared: patterns for the source tables that share a table, keyed by that table's name or pattern.
         exclude: patterns for source tables to ignore.
         engines: the engine for each table.

@@ -32,8 +32,8 @@ class TableFiles(NamedTuple):
         partitions: the partition of each file, in the order of `sizes`; empty if the table is not partitioned. Files
             are merged only within their partition.
         foreign: the table features that maintenance does not support. If there are any, the table is not maintained.
-        created: the time at which the table was created, in seconds since 1970, or None if unknown. target_bytes: the
-            size of the largest files to which smaller files are merged.
+        created: the time at which the table was created, in seconds since 1970, or None if unknown.
+        target_bytes: the size of the largest files to which smaller files are merged.
     """
 
     version: int
