@@ -18,7 +18,9 @@ def of_source(
     """Return a source's translator.
 
     Args:
-        name: the source's name, or None for the only source. messages, say: see `FileTranslator`.
+        name: the source's name, or None for the only source.
+        messages: see `FileTranslator`.
+        say: see `FileTranslator`.
 
     Raises:
         ConfigError: the source does not exist, or its configuration is invalid.

@@ -114,7 +114,9 @@ def of_dialect(
 
     Args:
         options: the dialect's options, and `tables`.
-        messages, say, stops: see `FileTranslator`.
+        messages: see `FileTranslator`.
+        say: see `FileTranslator`.
+        stops: see `FileTranslator`.
 
     Raises:
         ConfigError: an option is invalid.

@@ -70,7 +70,9 @@ class EventSearch:
 
     Args:
         whole: the partition of the canonical topic.
-        is_compacted: whether events may be missing anywhere. source, sample: the raw records.
+        is_compacted: whether events may be missing anywhere.
+        source: the source of the raw records.
+        sample: the raw records.
         topic_id: the id of the present raw topic. A topic with the same name may have existed before.
         dead: the raw offsets with dead letters.
     """

@@ -60,8 +60,8 @@ class RowSchema:
         self._as_json = [(name, convert) for name, type_ in headers.items() if (convert := _header(type_, reading))]
         self.named = named_by_namespace(schema)
         self.made: dict[Any, Any] = {}
-        """Objects with which rows are read. They are stored here so that they are freed together with the schema,
-        because they may be large.
+        """The objects that read rows. They are stored here so that they are freed together with the schema, because
+        they may be large.
         """
         self.basis = "certain" if self.splitter is None else "declared" if reading.splitter else "inferred"
         """The basis for the structure of the sections: certain, declared by the operator, or inferred."""

@@ -81,7 +81,7 @@ def _seq(part: Part) -> str | None:
 def _are_one(first: Part, second: Part) -> bool:
     """Return whether two adjacent halves belong to one row.
 
-    The row address or the configured key decides. Without either, the two keywords must be in order, and nothing may
+    The row address or the configured key decides. Without them, the two keywords must be in order, and nothing may
     indicate another row or another position in the transaction.
     """
     if second.place != first.place + 1 or first.table.name != second.table.name:
