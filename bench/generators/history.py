@@ -31,11 +31,12 @@ class StreamSpec:
     """The parameters for a message stream.
 
     Args:
-        messages: number of messages.
+        messages: the number of messages.
         columns: the number of columns per table, including the key, which is at least two.
-        tables: number of tables.
-        skew: exponent for the tables' shares: 0 for equal shares, 1 for Zipf.
-        inserts, updates: their shares of the usual messages. All other usual messages are deletes.
+        tables: the number of tables.
+        skew: the exponent for the tables' shares: 0 for equal shares, 1 for Zipf.
+        inserts: the share of inserts in the usual messages.
+        updates: the share of updates in the usual messages. All other usual messages are deletes.
         unusual: the share of messages that are not row changes, or that change the key.
         partitions: partitions in the raw topic.
     """

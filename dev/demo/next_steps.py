@@ -34,7 +34,9 @@ def asking_the_broker(directory: Path, topic: str, partition: int, offset: int, 
 
     Args:
         directory: the stack's directory.
-        topic, partition, offset: a raw message's coordinates.
+        topic: the topic of a raw message.
+        partition: the partition of the message.
+        offset: the offset of the message.
         table: a mirror's name in the lakehouse.
     """
     config, of_sink = (("-c", _short(directory / name)) for name in ("translator.yaml", "sink.yaml"))
