@@ -155,8 +155,8 @@ class _Timeline:
     """Events grouped by row, in order within each row.
 
     Args:
-        events: the fields that are compared. `row` is the row number, in ascending order; `in_scope` is the scope
-            number; `place` is the image index.
+        events: the fields that are compared. `row` is the row number, in ascending order. `in_scope` is the scope
+            number, and `place` is the image index.
     """
 
     events: pa.RecordBatch

@@ -57,8 +57,9 @@ def digests_of(texts: Iterable[str], shape: TableShape) -> dict[str, str]:
 
 
 def key_texts(event: Mapping[str, Any], table: TableId, shape: TableShape) -> set[str]:
-    """Return every string that might be the key of a row that an event changes: the event's own keys, and the key
-    columns in its images, because a declaration may replace the event's key, and a changelog has events without a key.
+    """Return every string that might be the key of a row that an event changes. These are the event's own keys and the
+    key columns in its images, because a declaration may replace the event's key, and a changelog has events without a
+    key.
     """
     names = [name for name in shape.key_sent_as if name != SOURCE]
     images = [image_columns(event[name]) for name in ("before", "after")]
