@@ -25,7 +25,8 @@ CODES = frozenset(ErrorCode) - {
     *(ErrorCode.DIALECT_FAILED, ErrorCode.INTERNAL),
 }
 """The codes with which a dialect can reject a message. With masks, the translator withholds the reasons of rejections
-with these codes."""
+with these codes.
+"""
 
 
 class OverdueCall(MessageError):

@@ -60,7 +60,7 @@ def prepare(settings: Settings, *, accept_gap: bool = False) -> Components:
         accept_gap: see `start_offsets.StartOffsets`.
 
     Raises:
-        ConfigError: as for `connect`; or two sources claim one topic; or this user is not allowed to read with the
+        ConfigError: as for `connect`. Also, two sources claim one topic, or this user is not allowed to read with the
             group.
         RetryableError: a service that `connect` needs does not respond, or no topic can be read.
     """

@@ -60,7 +60,8 @@ class Target(Struct, frozen=True):
     """Codes that stop their partition instead of producing a dead letter (`on_error`)."""
     holds: frozenset[ErrorCode] = frozenset()
     """Codes whose dead letters hold later messages for the same table until the dead letters are replayed
-    (`on_error`)."""
+    (`on_error`).
+    """
     holds_contradictions: bool = False
     """True if a message that contradicts its source's options holds only its own partition, and does not stop the
     source.
@@ -189,7 +190,8 @@ class Pipeline:
 
     def cancel_waits(self) -> None:
         """Stop waiting for metadata, because the partitions are about to be handed over and their next owner reads
-        these messages again."""
+        these messages again.
+        """
         self._waits.cancel_all()
 
     def forget(self) -> None:

@@ -165,8 +165,8 @@ ERAS_BY_MARK = (
     Era("dts", "inferred", None, _AUTO),
     Era("oss", "inferred", None, _AUTO),
 )
-"""The eras that `auto` derives for common row messages: from `_tidb`; an id of 0; missing fields, or cells that are not
-text; an `es` that is not in whole seconds; no mark. This is the extension's order.
+"""The eras that `auto` derives for common row messages from their marks, in this order: `_tidb`, an id of 0, missing
+fields or cells that are not text, an `es` that is not in whole seconds, and no mark. This is the extension's order.
 """
 
 _MARKS_FOR: Mapping[str, Sequence[WriterMark]] = {
