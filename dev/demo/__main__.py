@@ -163,8 +163,8 @@ class Demo:
         stack.create_raw_topics()
         console.rule("[bold]Four formats in")
         console.print(
-            "Five small shops, written as Qlik, DTS Avro, SharePlex, Canal, and Canal as DTS wrote it before March "
-            "2022; real sample messages; and some invalid messages."
+            "Sending the messages of five small shops (Qlik, DTS Avro, SharePlex, Canal, and Canal as DTS wrote it "
+            "before March 2022), real sample messages, and some invalid messages."
         )
         if self._real is not None:
             console.print("Starting MariaDB and Canal for a sixth shop.")
