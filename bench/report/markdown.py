@@ -72,9 +72,10 @@ def _machine(result: BenchResult) -> str:
     m, settings = result.machine, ", ".join(f"{name} {value}" for name, value in result.settings.items())
     service = result.contestants.get(_SERVICE)
     return (
-        f"{result.day}: {m.processor}, {m.processors} processors, {m.memory_gib:.0f} GiB; {m.system}; {m.python}; "
-        f"load average {m.load_before:.1f} before, {m.load_after:.1f} after. Profile {result.profile}: {settings}. "
-        f"Translation path: {service.way if service else 'not asked'}."
+        f"These figures were measured on {result.day}, on {m.processor} with {m.processors} processors and "
+        f"{m.memory_gib:.0f} GiB ({m.system}, {m.python}). The load average was {m.load_before:.1f} before and "
+        f"{m.load_after:.1f} after. The settings of the profile ({result.profile}) were: {settings}. "
+        f"The translation path was {service.way if service else 'not asked'}."
     )
 
 

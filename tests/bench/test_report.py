@@ -104,7 +104,7 @@ def test_components_of_the_native_path(recorded: BenchResult) -> None:
 def test_machine_and_way(recorded: BenchResult) -> None:
     """The report states the machine, the load, the settings and the path of its figures."""
     text = render(recorded, {}, "")
-    for said in ("A processor, 2 processors, 24 GiB", "load average 0.5 before, 3.0 after", "seed 7", "path: python"):
+    for said in ("A processor with 2 processors and 24 GiB", "0.5 before and 3.0 after", "seed 7", "path was python"):
         assert said in text
 
 
@@ -128,7 +128,7 @@ def test_a_page_keeps_its_words(recorded: BenchResult, tmp_path: Path) -> None:
     for _ in range(2):
         write_report(recorded, tmp_path / "pictures", page=page)
         text = page.read_text()
-        assert text.startswith(f"before\n\n{HEADING}\n2026-01-05: ")
+        assert text.startswith(f"before\n\n{HEADING}\nThese figures were measured on 2026-01-05")
         assert text.endswith("\n\n## After\n\nwords\n")
         assert 1 == text.count("### canal: 12 columns")
         assert "old" not in text
@@ -148,7 +148,7 @@ def test_one_report_of_several_results(recorded: BenchResult) -> None:
         steps={"shareplex": StepFigures(1.0, 2.0, 3.0, 4.0)},
     )
     text = render(merged([recorded, other]), {}, "")
-    assert "Profile full and short: messages 240000, rounds 2, seed 7." in text
+    assert "profile (full and short) were: messages 240000, rounds 2, seed 7." in text
     assert "### canal: 12 columns, 1110 bytes" in text
     assert "### shareplex: 12 columns, 290 bytes" in text
     assert ["canal", "shareplex"] == [row[0] for row in _rows(text, "Where the time goes")]
