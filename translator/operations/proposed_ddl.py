@@ -25,7 +25,9 @@ def breaches_by_statements(contracts: Sequence[TableContract], sql: str, dialect
     """
     trees = syntax_trees(sql, dialect)
     if trees is None:
-        raise ConfigError(f"the DDL is not understood as {dialect}; --sql selects one of {', '.join(DIALECTS)}")
+        raise ConfigError(
+            f"the DDL cannot be parsed as {dialect}; choose its SQL dialect with --sql: {', '.join(DIALECTS)}"
+        )
     tables = [_Table(contract, dialect) for contract in contracts]
     concerned = 0
     for number, tree in enumerate(trees, 1):

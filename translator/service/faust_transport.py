@@ -256,7 +256,7 @@ class BatchConsumer(driver.Consumer):
         return True
 
     def membership(self, message: Any) -> bytes | None:
-        """Return our group membership as of when a batch was fetched, or None if it has changed since then."""
+        """Return our group membership at the time when a batch was fetched, or None if it has changed since then."""
         generation, membership = self._joined
         return membership if message.generation_id == generation else None
 

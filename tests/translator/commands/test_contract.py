@@ -81,7 +81,7 @@ def test_check_a_statement(tmp_path: Path) -> None:
     assert (0, "", True) == (ran.returncode, ran.stdout, "no statement changes a table with a contract" in ran.stderr)
     ddl.write_text("ALTER TABLE")
     ran = run("contract", "check", str(contract), "--ddl", str(ddl))
-    assert (2, "", True) == (ran.returncode, ran.stdout, "the DDL is not understood as mysql" in ran.stderr)
+    assert (2, "", True) == (ran.returncode, ran.stdout, "the DDL cannot be parsed as mysql" in ran.stderr)
 
 
 def test_check_the_newest_schemas(shop: Bench, tmp_path: Path) -> None:
