@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[1]
 PYTEST = (sys.executable, "-m", "pytest")
 SUBREAPER = (sys.executable, "-S", str(Path(__file__).with_name("subreaper.py")))
 AT_ONCE = 2
-"""Number of parts at a time, for two processors. Three at a time were not faster."""
+"""The number of parts that run at a time on two processors. Three at a time were not faster."""
 NO_TESTS = 5
 
 # The longest part comes first. OTHERS is everything outside the other parts.

@@ -174,8 +174,8 @@ class TableReport(Struct, frozen=True):
     """The outcome and counters for one table's events in a batch.
 
     Args:
-        table: the table's name in the lakehouse. If another table has or had this name, the name under which the events
-            are parked.
+        table: the table's name in the lakehouse. If another table has or had this name, this is the name under which
+            the events are parked.
         source: the source table, which distinguishes the tables on a route; "" if there is none.
         choice: the engine that writes the table, or None if the table does not exist yet.
         version: the table version afterwards. If the table has orders, the driver sets it.

@@ -14,7 +14,7 @@ from typing import Any
 from dev.pages.settings_reference import schema
 
 CHARTS: Mapping[str, str] = {"translator": "translator", "spark-sink": "spark-sink"}
-"""For each program, its chart's folder in helm/."""
+"""The folder of each program's chart in helm/."""
 
 _HELM = Path(__file__).parents[2] / "helm"
 
