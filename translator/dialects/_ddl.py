@@ -16,7 +16,8 @@ Name: TypeAlias = tuple[str, ...]
 """The parts of a table name as written, without quotes. The last part is the table."""
 
 MAX_CHARS = 16_384
-"""Longer statements are not parsed. Parsing one of this length takes up to 150 ms, and longer ones are rarely DDL."""
+"""Longer statements are not parsed. Parsing a statement of this length takes up to 150 ms, and longer statements are
+rarely DDL."""
 
 _MAX_DEPTH = 16
 """Maximum nesting of parentheses. Deeper nesting could exhaust Python's stack, depending on the caller."""

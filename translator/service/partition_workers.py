@@ -21,9 +21,10 @@ class PartitionWorkers(Generic[P, B]):
     Args:
         process: handles one batch. It must not raise.
         start: runs a coroutine for as long as the app lives.
-        pause, resume: stop and restart fetching for a partition.
+        pause: stops fetching for a partition.
+        resume: restarts fetching for a partition.
         size: returns a batch's size in bytes.
-        max_bytes: limit for all batches that are pending or being processed. A single batch can be larger.
+        max_bytes: the limit for all batches that are pending or being processed. A single batch can be larger.
     """
 
     def __init__(

@@ -195,7 +195,7 @@ class TableMasks:
         return found
 
     def statement(self, change: OtherChange) -> bool:
-        """Mask a statement's announcement in place. Returns whether something was left out.
+        """Mask a statement's announcement in place. Returns whether any part was left out.
 
         A masked column's default is one of its values and is not passed on. The event only says that the column was
         rewritten.
@@ -266,7 +266,8 @@ _of_row = re.compile(r"(UPDATE BEFORE )?\$\.").match
 
 
 def _leave_members_out(change: RowChange, *, certain: bool) -> bool:
-    """Omit the writer's additional fields that could contain parts of the row. Returns whether any were left out.
+    """Omit the writer's additional fields that could contain parts of the row. Returns whether any fields were left
+    out.
 
     Args:
         certain: it is certain that no column in the table is masked. An untranslated field (`$.key`) may still contain

@@ -35,7 +35,7 @@ _Left: TypeAlias = tuple[RowKey, int]
 _AFTER = "data contains the row after the change, and old the row before the change"
 _BEFORE = "data contains the row before the change, and old the row after the change"
 _MEANINGS = {DATA_AFTER: (_AFTER, _BEFORE), DATA_BEFORE: (_BEFORE, _AFTER)}
-"""Each reading of an update, and the other reading."""
+"""For each reading of an update, the other reading."""
 
 
 def continuity_of(options: Options) -> Continuity:

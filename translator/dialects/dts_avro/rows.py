@@ -62,7 +62,7 @@ class RowReader:
         self._known: SizedMap[tuple[object, ...], Layout] = SizedMap(most=MOST_PACKED)
 
     def change(self, record: DtsRecord) -> RowChange:
-        """Return the row in the record, which contains exactly one."""
+        """Return the only row in the record."""
         operation = ROWS[record.operation]
         fields = _fields(record)
         images, notes = _images(record, operation, len(fields.columns))

@@ -86,8 +86,8 @@ CHANGE_SEQUENCE = (
     r"|(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)0229)"
     r"(?:[01][0-9]|2[0-3])[0-5][0-9][0-5][0-9][0-9]{2}[0-9]{19}"
 )
-"""Pattern: a valid time in hundredths of a second, and a number with 19 digits, 35 in all (§4). The byte order of
-matching sequences is the order of a task's changes.
+"""A pattern for a valid time in hundredths of a second, followed by a number with 19 digits, which is 35 digits in all
+(§4). The byte order of matching sequences is the order of a task's changes.
 """
 _is_regular = re.compile(CHANGE_SEQUENCE).fullmatch
 

@@ -1,4 +1,4 @@
-"""Replay: translate the messages of dead letters again, with their original coordinates.
+"""Translate the messages of dead letters again, with their original coordinates.
 
 The replay uses the service's own pipeline and topics, so an event is the same whether its message was translated
 immediately or later. This module contains the differences from the service: a message that still cannot be translated

@@ -59,7 +59,7 @@ def open_seconds(end_seconds: float, least_seconds: float) -> float:
     """Return for how long a transaction accepts records, given how long it took to end the last transaction.
 
     Nothing is written while a transaction ends. If ending a transaction takes a long time, as with distant brokers,
-    each transaction accepts records for longer, so that there are fewer of them.
+    each transaction accepts records for longer, so that fewer transactions are needed.
 
     Args:
         least_seconds: the value of `latency.transaction_ms`.
