@@ -1,4 +1,4 @@
-"""Changelogs: append each event once, even if it arrives more than once."""
+"""Append each event to a changelog once, even if it arrives more than once."""
 
 from __future__ import annotations
 

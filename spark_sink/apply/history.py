@@ -1,5 +1,4 @@
-"""Histories: convert the events between two truncates to versions that must be written, and a truncate to versions that
-must be ended.
+"""Convert the events between two truncates to versions to write to a history, and a truncate to versions to end.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Mirrors: turn the events between two truncates into rows that must be written. Values that do not fit are omitted."""
+"""Turn the events between two truncates into rows to write to a mirror. Values that do not fit are omitted."""
 
 from __future__ import annotations
 

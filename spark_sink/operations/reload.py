@@ -38,7 +38,7 @@ STEPS = ("begin", "end", "cancel")
 
 
 class ShadowTables(Protocol):
-    """the copies that are filled before they replace the tables; see `Shadows`."""
+    """The copies that are filled before they replace the tables; see `Shadows`."""
 
     def copy(self, name: str) -> None: ...
 

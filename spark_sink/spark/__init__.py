@@ -1,1 +1,1 @@
-"""Spark: the session, the query's checkpoint, the workers, and the meaning of Spark's errors."""
+"""The Spark session, the query's checkpoint, the workers, and the meaning of Spark's errors."""
