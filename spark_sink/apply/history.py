@@ -1,5 +1,4 @@
-"""Convert the events between two truncates to versions to write to a history, and a truncate to versions to end.
-"""
+"""Convert the events between two truncates to versions to write to a history, and a truncate to versions to end."""
 
 from __future__ import annotations
 
