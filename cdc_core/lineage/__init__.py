@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
-from cdc_core.lineage.events import ColumnSource, Dataset, Field, JobDatasets, kafka_namespace
+from cdc_core.lineage.events import ColumnSource, Dataset, Field, JobDatasets, kafka_namespace, storage_dataset
 from cdc_core.lineage.reports import End, LineageReports
 from cdc_core.lineage.settings import Lineage
 
-__all__ = ["ColumnSource", "Dataset", "End", "Field", "JobDatasets", "Lineage", "LineageReports", "kafka_namespace"]
+__all__ = [
+    "ColumnSource",
+    "Dataset",
+    "End",
+    "Field",
+    "JobDatasets",
+    "Lineage",
+    "LineageReports",
+    "kafka_namespace",
+    "storage_dataset",
+]

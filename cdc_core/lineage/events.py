@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -20,9 +20,14 @@ _SPEC = "https://openlineage.io/spec"
 _FACETS: Mapping[str, str] = {
     "schema": "1-2-0/SchemaDatasetFacet",
     "columnLineage": "1-2-0/ColumnLineageDatasetFacet",
+    "symlinks": "1-0-1/SymlinksDatasetFacet",
     "jobType": "2-0-4/JobTypeJobFacet",
     "processing_engine": "1-1-1/ProcessingEngineRunFacet",
+    "parent": "1-2-0/ParentRunFacet",
 }
+
+# The stores whose tables have names without a leading slash, by URL scheme, with the scheme of their namespace.
+_BUCKETS: Mapping[str, str] = {"s3": "s3", "s3a": "s3", "s3n": "s3", "gs": "gs"}
 
 Kind: TypeAlias = Literal["START", "RUNNING", "COMPLETE", "ABORT", "FAIL"]
 
@@ -53,13 +58,15 @@ class Dataset(Struct, frozen=True):
 
     Args:
         fields: its columns; empty if they are unknown.
-        sources: the source of each column, by its path in `fields`, with dots between the names.
+        sources: the sources of each column, by its path in `fields`, with dots between the names.
+        other_name: its other namespace and name, such as those in a catalog.
     """
 
     namespace: str
     name: str
     fields: tuple[Field, ...] = ()
-    sources: Mapping[str, ColumnSource] = {}
+    sources: Mapping[str, Sequence[ColumnSource]] = {}
+    other_name: tuple[str, str] | None = None
 
 
 class JobDatasets(Struct, frozen=True):
@@ -69,30 +76,60 @@ class JobDatasets(Struct, frozen=True):
     outputs: tuple[Dataset, ...]
 
 
+class RunOfJob(NamedTuple):
+    """A run, and the job that it belongs to.
+
+    Args:
+        run: the run's UUID.
+        namespace, name: of the job.
+    """
+
+    run: str
+    namespace: str
+    name: str
+
+
 def kafka_namespace(bootstrap_servers: str) -> str:
     """Return the namespace of the topics of a Kafka cluster, which is named after its first broker."""
     first = bootstrap_servers.split(",")[0].strip()
     return f"kafka://{first.rpartition('://')[2]}"
 
 
-def event(kind: Kind, at: datetime, run: str, namespace: str, name: str, program: str, job: JobDatasets) -> bytes:
+def storage_dataset(location: str) -> tuple[str, str]:
+    """Return the namespace and name of a table in a folder or an object store, from its path or URL."""
+    scheme, separator, rest = location.partition("://")
+    if not separator:
+        return "file", location.removeprefix("file:").rstrip("/")
+    authority, _, path = rest.partition("/")
+    if scheme == "file":
+        return "file", f"/{path}".rstrip("/")
+    if scheme in _BUCKETS:
+        return f"{_BUCKETS[scheme]}://{authority}", path.strip("/")
+    return f"{scheme}://{authority}", f"/{path}".rstrip("/")
+
+
+def event(
+    kind: Kind, at: datetime, run: RunOfJob, program: str, job: JobDatasets, parent: RunOfJob | None = None
+) -> bytes:
     """Return an event as JSON.
 
     Args:
         at: when it happened.
-        run: the run's UUID.
-        namespace, name: of the job.
         program: the program that reports, which is the processing engine.
+        parent: the run that started this run.
     """
     facets = {
         "jobType": {"processingType": "STREAMING", "integration": "CDC", "jobType": "JOB"},
     }
-    engine = {"version": release(), "name": program}
+    run_facets: dict[str, Any] = {"processing_engine": {"version": release(), "name": program}}
+    if parent is not None:
+        of_parent = {"namespace": parent.namespace, "name": parent.name}
+        run_facets["parent"] = {"run": {"runId": parent.run}, "job": of_parent}
     body = {
         "eventType": kind,
         "eventTime": at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-        "run": {"runId": run, "facets": _facets({"processing_engine": engine})},
-        "job": {"namespace": namespace, "name": name, "facets": _facets(facets)},
+        "run": {"runId": run.run, "facets": _facets(run_facets)},
+        "job": {"namespace": run.namespace, "name": run.name, "facets": _facets(facets)},
         "inputs": [_dataset(one) for one in job.inputs],
         "outputs": [_dataset(one) for one in job.outputs],
         "producer": _producer(),
@@ -107,8 +144,11 @@ def _dataset(dataset: Dataset) -> dict[str, Any]:
         facets["schema"] = {"fields": _fields(dataset.fields)}
     if dataset.sources:
         facets["columnLineage"] = {
-            "fields": {column: {"inputFields": [_input(source)]} for column, source in dataset.sources.items()}
+            "fields": {column: {"inputFields": [*map(_input, sources)]} for column, sources in dataset.sources.items()}
         }
+    if dataset.other_name is not None:
+        namespace, name = dataset.other_name
+        facets["symlinks"] = {"identifiers": [{"namespace": namespace, "name": name, "type": "TABLE"}]}
     return {"namespace": dataset.namespace, "name": dataset.name, "facets": _facets(facets)}
 
 

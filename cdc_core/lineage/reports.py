@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Literal, TypeAlias
 
 from cdc_core.kafka_settings import Kafka
-from cdc_core.lineage.events import JobDatasets, Kind, event
+from cdc_core.lineage.events import JobDatasets, Kind, RunOfJob, event
 from cdc_core.lineage.receivers import NotDelivered, Send, receiver
 from cdc_core.lineage.settings import Lineage
 from cdc_core.otlp import Warn
@@ -28,17 +28,19 @@ _LAST_SECONDS = 5.0
 """The time for the last events. It limits how long a process waits for a receiver at its end."""
 
 
+Describe: TypeAlias = Callable[[], JobDatasets | None]
+"""Returns what a job now reads and writes, or None if there is nothing to report."""
+
+
 class _Run:
-    """A run of a job.
+    """A run of a job. `job` has the last description."""
 
-    Args:
-        describe: returns what the job now reads and writes.
-    """
-
-    def __init__(self, describe: Callable[[], JobDatasets]) -> None:
-        self.id = str(uuid.uuid4())
+    def __init__(self, of: RunOfJob, describe: Describe, parent: RunOfJob | None) -> None:
+        self.of = of
         self.began = datetime.now(UTC)
         self.describe = describe
+        self.parent = parent
+        self.job: JobDatasets | None = None
         self.is_sent = False
 
 
@@ -68,15 +70,17 @@ class LineageReports(threading.Thread):
         self.end: End = "FAIL"
         """The end of all runs. The program sets this before the block ends, unless it fails."""
 
-    def report(self, name: str, describe: Callable[[], JobDatasets]) -> None:
+    def report(self, name: str, describe: Describe, parent: str | None = None) -> None:
         """Report a job that has begun, or whose datasets have changed. This only takes a note.
 
         Args:
             describe: called in the background, shortly before the event is sent.
+            parent: the name of a reported job, whose run contains the runs of this job.
         """
         with self._lock:
             if name not in self._runs:
-                self._runs[name] = _Run(describe)
+                of = RunOfJob(str(uuid.uuid4()), self._settings.namespace, name)
+                self._runs[name] = _Run(of, describe, None if parent is None else self._runs[parent].of)
             self._waiting[name] = None
 
     def __enter__(self) -> None:
@@ -99,41 +103,58 @@ class LineageReports(threading.Thread):
             with self._lock:
                 # A change during the delivery is reported again.
                 self._waiting.pop(name, None)
-            if self._ended.is_set() or not self._deliver(name, "RUNNING"):
+            run = self._runs[name]
+            if self._ended.is_set() or not (self._describe(run) and self._deliver(run, "RUNNING")):
                 with self._lock:
                     self._waiting[name] = None
                 break
 
     def _last_round(self, until: float) -> None:
-        for name in list(self._runs):
-            if time.monotonic() >= until or not self._deliver(name, self.end):
+        for name, run in list(self._runs.items()):
+            if time.monotonic() >= until:
+                break
+            if name in self._waiting:
+                self._describe(run)
+            if not self._deliver(run, self.end):
                 break
 
-    def _deliver(self, name: str, kind: Kind) -> bool:
-        """Send an event, after the event for the start unless the receiver has it. Return whether both arrived."""
-        run = self._runs[name]
+    def _describe(self, run: _Run) -> bool:
+        """Update a job's description. Return whether this succeeded."""
         try:
-            job = run.describe()
+            run.job = run.describe()
+        except Exception as error:  # lineage must not matter to the process, whatever is wrong with it
+            self._lost(type(error).__name__)
+            return False
+        return True
+
+    def _deliver(self, run: _Run, kind: Kind) -> bool:
+        """Send an event, after the event for the start unless the receiver has it. Return False if the receiver did not
+        accept one of them.
+        """
+        job = run.job
+        if job is None:
+            return True
+        try:
             if self._send is None:
                 self._send = receiver(self._settings, self._kafka)
             if not run.is_sent:
-                self._send(self._event("START", run.began, name, run, job))
+                self._send(self._event("START", run.began, run, job))
                 run.is_sent = True
                 if kind == "RUNNING":
                     self._restored()
                     return True
-            self._send(self._event(kind, datetime.now(UTC), name, run, job))
+            self._send(self._event(kind, datetime.now(UTC), run, job))
         except NotDelivered as error:
             self._lost(str(error))
             return False
-        except Exception as error:  # lineage must not matter to the process, whatever is wrong with it
+        except Exception as error:  # as above
             self._lost(type(error).__name__)
             return False
         self._restored()
         return True
 
-    def _event(self, kind: Kind, at: datetime, name: str, run: _Run, job: JobDatasets) -> bytes:
-        return event(kind, at, run.id, self._settings.namespace, name, self._program, job)
+    def _event(self, kind: Kind, at: datetime, run: _Run, job: JobDatasets) -> bytes:
+        return event(kind, at, run.of, self._program, job, run.parent)
 
     def _lost(self, reason: str) -> None:
         with suppress(Exception):

@@ -14,8 +14,10 @@ from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, R
 from openlineage.client.facet_v2 import (  # type: ignore[import-not-found]
     column_lineage_dataset,
     job_type_job,
+    parent_run,
     processing_engine_run,
     schema_dataset,
+    symlinks_dataset,
 )
 from openlineage.client.serde import Serde  # type: ignore[import-not-found]
 
@@ -48,19 +50,28 @@ def _dataset(kind: Any, given: dict[str, Any]) -> Any:
             for column, one in lineage["fields"].items()
         }
         facets["columnLineage"] = _facet(column_lineage_dataset.ColumnLineageDatasetFacet, lineage, fields=made)
+    if (symlinks := facets.get("symlinks")) is not None:
+        names = [symlinks_dataset.Identifier(**one) for one in symlinks["identifiers"]]
+        facets["symlinks"] = _facet(symlinks_dataset.SymlinksDatasetFacet, symlinks, identifiers=names)
+    assert facets.keys() <= {"schema", "columnLineage", "symlinks"}
     return kind(**{**given, "facets": facets})
 
 
 def _event(given: dict[str, Any]) -> Any:
     run, job = given["run"], given["job"]
-    engine = _facet(processing_engine_run.ProcessingEngineRunFacet, run["facets"]["processing_engine"])
+    facets = {
+        "processing_engine": _facet(processing_engine_run.ProcessingEngineRunFacet, run["facets"]["processing_engine"])
+    }
+    if (parent := run["facets"].get("parent")) is not None:
+        parts = {"run": parent_run.Run(**parent["run"]), "job": parent_run.Job(**parent["job"])}
+        facets["parent"] = _facet(parent_run.ParentRunFacet, parent, **parts)
     type_ = _facet(job_type_job.JobTypeJobFacet, job["facets"]["jobType"])
-    assert {"processing_engine"} == run["facets"].keys()
+    assert facets.keys() == run["facets"].keys()
     assert {"jobType"} == job["facets"].keys()
     made = RunEvent(
         eventType=RunState(given["eventType"]),
         eventTime=given["eventTime"],
-        run=Run(**{**run, "facets": {"processing_engine": engine}}),
+        run=Run(**{**run, "facets": facets}),
         job=Job(**{**job, "facets": {"jobType": type_}}),
         inputs=[_dataset(InputDataset, one) for one in given["inputs"]],
         outputs=[_dataset(OutputDataset, one) for one in given["outputs"]],

@@ -18,9 +18,18 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pydantic import ValidationError
 
 from cdc_core.kafka_settings import Kafka
-from cdc_core.lineage import ColumnSource, Dataset, Field, JobDatasets, Lineage, LineageReports, kafka_namespace
+from cdc_core.lineage import (
+    ColumnSource,
+    Dataset,
+    Field,
+    JobDatasets,
+    Lineage,
+    LineageReports,
+    kafka_namespace,
+    storage_dataset,
+)
 from cdc_core.lineage import reports as reports_module
-from cdc_core.lineage.events import event
+from cdc_core.lineage.events import RunOfJob, event
 from dev.environments import NotInstalledError, environment
 from dev.servers.broker import Broker, hold_port
 from dev.servers.stack import wait_until
@@ -32,10 +41,11 @@ NAMESPACE = "kafka://b:9092"
 
 FIELDS = (Field("shop.t", "struct", (Field("id", "int64"), Field("n", "string"))),)
 SOURCES = {
-    "shop.t.id": ColumnSource(NAMESPACE, "raw", "shop.t.id"),
-    "shop.t.n": ColumnSource(NAMESPACE, "raw", "shop.t.n", "hash"),
+    "shop.t.id": (ColumnSource(NAMESPACE, "raw", "shop.t.id"), ColumnSource(NAMESPACE, "raw", "shop.u.id")),
+    "shop.t.n": (ColumnSource(NAMESPACE, "raw", "shop.t.n", "hash"),),
 }
-JOB = JobDatasets((Dataset(NAMESPACE, "raw"),), (Dataset(NAMESPACE, "cdc.canonical", FIELDS, SOURCES),))
+TABLE = Dataset(*storage_dataset("s3a://lake/shop/t"), FIELDS, SOURCES, ("https://catalog", "shop.t"))
+JOB = JobDatasets((Dataset(NAMESPACE, "raw"),), (Dataset(NAMESPACE, "cdc.canonical", FIELDS, SOURCES), TABLE))
 
 
 class Reporting:
@@ -214,15 +224,58 @@ def test_a_description_that_fails() -> None:
     assert [("lineage receiver failed", "IndexError")] == [(text, one["reason"]) for text, one in reporting.logged]
 
 
+def test_jobs_within_a_job() -> None:
+    """A job names the run of the job that contains it. A job with nothing to report sends no event, and a job that
+    cannot be described ends as it was reported before.
+    """
+    with serving() as server:
+        reporting, found = Reporting(_url(server)), [JOB]
+        with reporting.reports:
+            reporting.reports.report("g", lambda: JobDatasets((), ()))
+            reporting.reports.report("g.none", lambda: None, "g")
+            reporting.reports.report("g.one", lambda: found[0], "g")
+            wait_until("both have begun", PATIENCE_SECONDS, lambda: len(server.events) == 2)
+            found.clear()
+            reporting.reports.report("g.one", lambda: found[0], "g")
+            wait_until("it failed", PATIENCE_SECONDS, lambda: reporting.failed)
+            reporting.reports.report("g.two", lambda: JOB, "g")
+    outer = server.events[0]["run"]["runId"]
+    parents = {one["job"]["name"]: one["run"]["facets"].get("parent") for one in server.events}
+    assert parents.pop("g") is None
+    assert {"g.one", "g.two"} == parents.keys()
+    assert {(outer, "g")} == {(one["run"]["runId"], one["job"]["name"]) for one in parents.values()}
+    assert {"g", "g.one", "g.two"} == {one["job"]["name"] for one in server.events if one["eventType"] == "FAIL"}
+
+
+@pytest.mark.parametrize(
+    ("location", "namespace", "name"),
+    [
+        ("/lake/shop/t/", "file", "/lake/shop/t"),
+        ("file:/lake/a?b/t", "file", "/lake/a?b/t"),
+        ("file:///lake/t", "file", "/lake/t"),
+        ("s3a://lake/shop/t", "s3://lake", "shop/t"),
+        ("s3://lake/shop/t/", "s3://lake", "shop/t"),
+        ("gs://lake/shop/t", "gs://lake", "shop/t"),
+        ("hdfs://node:8020/lake/t", "hdfs://node:8020", "/lake/t"),
+        ("abfss://c@a.dfs.core.windows.net/lake/t", "abfss://c@a.dfs.core.windows.net", "/lake/t"),
+    ],
+)
+def test_names_of_tables(location: str, namespace: str, name: str) -> None:
+    """The names are those that OpenLineage's client for Java makes from a location."""
+    assert (namespace, name) == storage_dataset(location)
+
+
 def test_the_specification() -> None:
     """OpenLineage's own client, whose classes are generated from the specification, reads and writes the same event."""
     try:
         python = environment("openlineage", ["openlineage-python==1.54.0"])
     except NotInstalledError as error:
         pytest.skip(f"{error}; the agreement with OpenLineage's client is NOT SHOWN")
-    run = "11111111-2222-4333-8444-555555555555"
+    run = RunOfJob("11111111-2222-4333-8444-555555555555", "cdc", "g.raw")
+    parent = RunOfJob("22222222-2222-4333-8444-555555555555", "cdc", "g")
     kinds = ("START", "RUNNING", "COMPLETE", "ABORT", "FAIL")
-    ours = [event(kind, datetime.now(UTC), run, "cdc", "g.raw", "program", JOB) for kind in kinds]
+    ours = [event(kind, datetime.now(UTC), run, "program", JOB) for kind in kinds]
+    ours.append(event("START", datetime.now(UTC), run, "program", JOB, parent))
     ended = subprocess.run([python, CLIENT], input=b"\n".join(ours), capture_output=True, check=False)
     assert b"" == ended.stderr
     theirs = [_without_empty(json.loads(line)) for line in ended.stdout.splitlines()]

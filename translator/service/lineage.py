@@ -96,13 +96,13 @@ class ServiceLineage:
 
     def _job(self, topic: str) -> JobDatasets:
         """Return what a raw topic's job reads and writes. Another thread calls this."""
-        fields, sources = [], dict[str, ColumnSource]()
+        fields, sources = [], dict[str, tuple[ColumnSource, ...]]()
         for table in sorted(self._tables[topic], key=str):
             name, columns = joined_name(*table), self._columns(topic, table)
             fields.append(Field(name, "struct", tuple(Field(column.name, column.type) for column, _ in columns)))
             for column, mask in columns:
                 path = f"{name}.{column.name}"
-                sources[path] = ColumnSource(self._namespace, topic, path, mask)
+                sources[path] = (ColumnSource(self._namespace, topic, path, mask),)
         written = (Dataset(self._namespace, output, tuple(fields), sources) for output in self._outputs)
         return JobDatasets((Dataset(self._namespace, topic),), tuple(written))
 

@@ -32,7 +32,7 @@ class Kept(LineageReports):
         self.reported: list[str] = []
         self.described: dict[str, Callable[[], JobDatasets]] = {}
 
-    def report(self, name: str, describe: Callable[[], JobDatasets]) -> None:
+    def report(self, name: str, describe: Callable[[], JobDatasets | None], parent: str | None = None) -> None:
         self.reported.append(name)
         self.described[name] = describe
 
@@ -95,7 +95,7 @@ def test_one_job_per_raw_topic(kept: Kept) -> None:
     }
     assert ("int64", "string") == tuple(column.type for column in canonical.fields[1].fields)
     assert {"shop.t.id", "shop.u.id", "shop.u.name"} == canonical.sources.keys()
-    source = canonical.sources["shop.u.name"]
+    (source,) = canonical.sources["shop.u.name"]
     assert (NAMESPACE, "a", "shop.u.name", None) == (source.namespace, source.dataset, source.field, source.mask)
     assert canonical.fields == json.fields
     assert () == kept.described["g.b"]().outputs[0].fields
@@ -118,7 +118,7 @@ def test_masks(kept: Kept) -> None:
     )
     lineage.announced(_schema("t", *columns))
     (canonical,) = kept.described["g.a"]().outputs
-    found = {name.rpartition(".")[2]: source.mask for name, source in canonical.sources.items()}
+    found = {name.rpartition(".")[2]: source.mask for name, (source,) in canonical.sources.items()}
     assert {"name": "hash", "birth": "set_null", "price": "hash"} == {n: mask for n, mask in found.items() if mask}
     assert {"id", "count", "text"} == {name for name, mask in found.items() if mask is None}
 
