@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 
@@ -23,6 +24,7 @@ from spark_sink.events.starting_offsets import starting_offsets
 from spark_sink.events.topic_identity import check_topic, topic_id
 from spark_sink.job import Job
 from spark_sink.lag import PATIENCE_SECONDS, Lag
+from spark_sink.lineage import lineage_of
 from spark_sink.metrics import Metrics
 from spark_sink.operations.actions import Actions
 from spark_sink.operations.erase import Erase
@@ -142,8 +144,15 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
             available_now=available_now,
         )
         identity = {"service.name": "cdc-spark-sink", "cdc.pipeline": settings.pipeline}
-        with reports(settings.metrics.otlp, metrics.registry, identity, log.warning):
-            job.run()
+        lineage = lineage_of(settings, tables, schemas.catalog, metrics)
+        if lineage is not None:
+            lineage.begin(written)
+            ddl.listen(lineage.changed)
+        jobs = None if lineage is None else lineage.reports
+        with reports(settings.metrics.otlp, metrics.registry, identity, log.warning), jobs or nullcontext():
+            was_stopped = job.run()
+            if jobs is not None:
+                jobs.end = "ABORT" if was_stopped else "COMPLETE"
     finally:
         schemas.close()
         spark.stop()

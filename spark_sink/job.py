@@ -147,8 +147,8 @@ class Job:
         self._restarts = 0
         self._muted = False
 
-    def run(self) -> None:
-        """Run until the topic ends, the job is stopped, or a failure occurs."""
+    def run(self) -> bool:
+        """Run until the topic ends, the job is stopped, or a failure occurs. Return whether the job was stopped."""
         logging.getLogger("py4j.clientserver").addFilter(_unexpected)
         with signals.handled(self._on_signal):
             # Execute the commands that were queued while the sink was down. With --available-now, there may be no later
@@ -161,6 +161,7 @@ class Job:
             if self._available_now and not self._orders.stop:
                 self._maintenance.turn()
         log.info("stopped" if self._orders.stop else "caught up")
+        return self._orders.stop
 
     def stop(self) -> None:
         """Let the running batch finish, and do not start another batch."""

@@ -80,6 +80,9 @@ class Metrics:
             "Columns added with a suffix because the type at the source no longer fits the existing column.",
         )
         self._unregistered = self._counter("registration_failures", "Tables or views that the catalog rejected.")
+        self._lineage_failures = self._counter(
+            "lineage_failures", "Lineage events that their receiver did not accept (lineage.to)."
+        )
         self._verified = self._gauge(
             "last_verified_timestamp_seconds",
             "Time at which `spark-sink verify` last verified all rows of a table.",
@@ -174,6 +177,10 @@ class Metrics:
     def registration_failed(self) -> None:
         """Count a table that the catalog rejected. Registration is retried later."""
         self._unregistered.inc()
+
+    def lineage_failed(self) -> None:
+        """Count a lineage event that was not delivered."""
+        self._lineage_failures.inc()
 
     def _label(self, table: str) -> str:
         if table not in self._tables:

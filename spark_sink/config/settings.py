@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from cdc_core import config, table_contract
+from cdc_core.lineage.settings import Lineage
 from cdc_core.otlp import Otlp
 from cdc_core.table_contract import TableContract
 from cdc_core.table_id import TableId
@@ -388,6 +389,11 @@ class Settings(_Section):
         default=None, description="Catalog in which tables are registered. If unset, tables are not registered."
     )
     metrics: MetricsSettings = MetricsSettings()
+    lineage: Lineage | None = Field(
+        default=None,
+        description="OpenLineage receiver, which gets the canonical topic, the tables and their columns. If unset, "
+        "nothing is reported.",
+    )
     spark: Spark = Spark()
     sources: dict[Name, SourceDatabase] = Field(
         default_factory=dict,
@@ -396,6 +402,13 @@ class Settings(_Section):
     log_level: Literal["info", "warning", "error"] = Field(
         default="info", description="Lowest level of the sink's log lines. Spark's loggers have their own levels."
     )
+
+    @model_validator(mode="after")
+    def _lineage_is_apart(self) -> Settings:
+        topic = None if self.lineage is None else self.lineage.topic
+        if topic in (self.input.topic, self.input.schemas):
+            raise ValueError(f"lineage.to: the topic {topic} is already an input of this configuration")
+        return self
 
     @model_validator(mode="after")
     def _iceberg_goes_there(self) -> Settings:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -12,6 +12,7 @@ import msgspec
 import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
+from spark_sink.config.iceberg_catalog import whole_place
 from spark_sink.errors import ConfigError, FatalError, Refused
 from spark_sink.events.erased_keys import RowKey
 from spark_sink.schema.engine_choice import EngineRules
@@ -25,7 +26,7 @@ from spark_sink.tables.deleted_rows import has_files
 from spark_sink.tables.delta.ddl import DeltaDdl
 from spark_sink.tables.delta.maintenance import DeltaMaintenance
 from spark_sink.tables.delta.tables import DeltaTables
-from spark_sink.tables.locations import is_present
+from spark_sink.tables.locations import is_present, location
 from spark_sink.tables.maintenance import Compacted, MaintenanceError, TableFiles, TableMaintenance
 from spark_sink.tables.mirror_reader import MirrorReader
 from spark_sink.tables.protocols import ChangelogTable, HistoryTable, MirrorTable, TableCreation, TableDdl
@@ -98,6 +99,22 @@ class FormatTables:
         wanted = layout_for(name, self.layouts)
         stored = None if wanted is None else self._of(self.format(name)).layout(name)
         return [] if wanted is None or stored is None else differences(stored, wanted)
+
+    def location(self, name: str) -> str | None:
+        """Return the path or URL of a table's folder, or None if the table is missing from the catalog that decides on
+        the folder.
+        """
+        if self.catalog_path(name) is None:
+            return whole_place(location(self.warehouse, name))
+        table = self.iceberg_catalog.load(name)
+        return None if table is None else table.location()
+
+    def catalog_path(self, name: str) -> tuple[str, ...] | None:
+        """Return a table's name in the configured catalog, as in `TableCatalog.path`, or None if the table belongs in a
+        folder of the warehouse.
+        """
+        in_catalog = self.catalog is not None and self.format(name) is Format.ICEBERG
+        return self.iceberg_catalog.path(name) if in_catalog else None
 
     def reader_features(self, name: str) -> frozenset[str]:
         """Return the features that readers of a table must support; empty if the table does not exist."""
@@ -192,6 +209,13 @@ class FormatDdl:
         self._delta = delta
         self._iceberg = iceberg
         self._changed: set[str] = set()
+        self._listeners: list[Callable[[str], object]] = []
+
+    def listen(self, listener: Callable[[str], object]) -> None:
+        """Call a function, from any thread, with the name of each table that is created, or whose columns are changed,
+        except those that no reader sees.
+        """
+        self._listeners.append(listener)
 
     def changed(self) -> set[str]:
         """Return the tables whose columns were changed since the last call, except those that no reader sees."""
@@ -200,27 +224,37 @@ class FormatDdl:
 
     def create(self, name: str, shape: TableShape) -> str:
         self._tables.check_format(name)
-        return self._of(name).create(name, shape)
+        created = self._of(name).create(name, shape)
+        self._notify(created)
+        return created
 
     def replace(self, name: str, shape: TableShape) -> str:
         self._tables.check_format(name)
         replaced = self._of(name).replace(name, shape)
         self._changed.add(replaced)
+        self._notify(replaced)
         return replaced
 
     def add_columns(self, name: str, columns: Sequence[TableColumn]) -> None:
         self._of(name).add_columns(name, columns)
         self._changed.add(name)
+        self._notify(name)
 
     def widen(self, name: str, columns: Sequence[TableColumn], *, rewrites: bool = False) -> None:
         self._of(name).widen(name, columns, rewrites=rewrites)
         self._changed.add(name)
+        self._notify(name)
 
     def set_properties(self, name: str, properties: Mapping[str, str]) -> None:
         self._of(name).set_properties(name, properties)
 
     def create_quarantine(self) -> None:
         self._delta.create_quarantine()
+
+    def _notify(self, name: str) -> None:
+        if name == shown_name(name):
+            for listener in self._listeners:
+                listener(name)
 
     def _of(self, name: str) -> TableCreation:
         return self._iceberg if self._tables.format(name) is Format.ICEBERG else self._delta

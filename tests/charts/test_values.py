@@ -147,7 +147,7 @@ def test_network_policy() -> None:
     (inward,) = policy["spec"]["ingress"]
     assert "monitoring" in str(inward["from"])
     (policy,) = _of_kind("NetworkPolicy", "spark-sink")
-    assert [9093, 9000, 4318] == [port["port"] for port in policy["spec"]["egress"][1]["ports"]]
+    assert [9093, 9000, 4318, 5000] == [port["port"] for port in policy["spec"]["egress"][1]["ports"]]
 
 
 def test_static_membership() -> None:

@@ -43,7 +43,8 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
     "spark_sink": (
         *("errors", "signals", "model", "schema", "config", "spark"),
         *("events", "tables", "table_report", "control_tables", "metrics"),
-        *("probes", "lag", "apply", "operations", "batch_sizing", "job", "assembly", "logs", "commands", "__main__"),
+        *("probes", "lag", "apply", "operations", "lineage"),
+        *("batch_sizing", "job", "assembly", "logs", "commands", "__main__"),
     ),
 }
 PROGRAMS = ("translator", "spark_sink")

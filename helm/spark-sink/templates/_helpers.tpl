@@ -398,7 +398,7 @@ yes
 {{- with dig "metrics" "port" "" .Values.config -}}{{- . | int -}}{{- end -}}
 {{- end -}}
 
-{{/* The ports in the settings, as a JSON list: brokers, token issuer, object store. */}}
+{{/* The ports in the settings, as a JSON list: brokers, token issuer, object store, receivers of metrics and lineage. */}}
 {{- define "spark-sink.outgoingPorts" -}}
 {{- $ports := list -}}
 {{- range splitList "," (dig "kafka" "bootstrap_servers" "" .Values.config) -}}
@@ -414,6 +414,7 @@ yes
   (dig "storage" "endpoint" "" .Values.config)
   (dig "kafka" "oauth_token_url" "" .Values.config)
   (dig "metrics" "otlp" "endpoint" "" .Values.config)
+  (dig "lineage" "to" "" .Values.config | regexFind "^https?://.*")
   (dig "properties" "uri" "" $catalog)
 -}}
 {{- range concat $urls (dig "uri" "" $catalog | splitList ",") -}}

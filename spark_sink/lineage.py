@@ -1,0 +1,131 @@
+"""Describe the sink to an OpenLineage receiver: one job for the sink, and in it one job for each table.
+
+A job for each table has one input and one output, so its events stay small and complete, whichever tables get rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+
+import structlog
+
+from cdc_core.lineage import (
+    ColumnSource,
+    Dataset,
+    Field,
+    JobDatasets,
+    LineageReports,
+    kafka_namespace,
+    storage_dataset,
+)
+from cdc_core.table_id import TableId, joined_name
+from spark_sink.config.iceberg_catalog import CatalogAccess, CatalogType
+from spark_sink.config.settings import Settings
+from spark_sink.errors import ConfigError, Refused
+from spark_sink.events.shared_tables import SEVERAL, is_same, owner_of, target_of
+from spark_sink.metrics import Metrics
+from spark_sink.schema.catalog import SchemaCatalog
+from spark_sink.schema.evolution import TableShape
+from spark_sink.schema.table_spec import SOURCE
+from spark_sink.tables.formats import FormatTables
+from spark_sink.tables.meta_columns import new_columns
+from spark_sink.tables.table_properties import is_of_source
+
+log = structlog.get_logger()
+
+_TABLES = 1000
+"""Maximum number of tables with a job, because table names come from events."""
+
+
+def lineage_of(
+    settings: Settings, tables: FormatTables, schemas: SchemaCatalog, metrics: Metrics
+) -> SinkLineage | None:
+    """Return the lineage of a sink, or None if it is not configured."""
+    if settings.lineage is None:
+        return None
+    failed = metrics.lineage_failed
+    reports = LineageReports(settings.lineage, settings.kafka, "cdc-spark-sink", log.warning, failed)
+    return SinkLineage(settings, tables, schemas, reports)
+
+
+class SinkLineage:
+    """The jobs of this process. A table is reported when it exists, and again when its columns change.
+
+    Args:
+        schemas: the known schemas, which grow while the sink runs.
+    """
+
+    def __init__(
+        self, settings: Settings, tables: FormatTables, schemas: SchemaCatalog, reports: LineageReports
+    ) -> None:
+        self._pipeline = settings.pipeline
+        self._topic = Dataset(kafka_namespace(settings.kafka.bootstrap_servers), settings.input.topic)
+        self._pattern, self._rules = settings.tables.pattern, settings.tables.rules
+        self._catalog = settings.iceberg_catalog
+        self._tables = tables
+        self._schemas = schemas
+        self._known: set[str] = set()
+        self.reports = reports
+        reports.report(self._pipeline, lambda: JobDatasets((), ()))
+
+    def begin(self, names: Iterable[str]) -> None:
+        """Report the tables that exist when the sink starts."""
+        for name in sorted(names):
+            self.changed(name)
+
+    def changed(self, name: str) -> None:
+        """Report a table that was created, or whose columns were changed. Any thread can call this."""
+        if name in self._known or len(self._known) < _TABLES:
+            self._known.add(name)
+            self.reports.report(f"{self._pipeline}.{name}", partial(self._job, name), self._pipeline)
+
+    def _job(self, name: str) -> JobDatasets | None:
+        """Return what a table's job reads and writes, or None if the sink does not write the table. Another thread
+        calls this, and it reads the table.
+        """
+        try:
+            shape, location = self._tables.shape(name), self._tables.location(name)
+        except (ConfigError, Refused):
+            return None
+        if shape is None or location is None or shape.is_copy or self._rules.excludes(shape.table):
+            return None
+        if target_of(shape.table, self._pattern).lower() != name.lower():
+            return None  # the configuration has another name for the source table
+        fields = tuple(Field(column, sql) for column, sql in new_columns(shape).items())
+        other = None if self._catalog is None else catalog_name(self._catalog, self._tables.catalog_path(name))
+        table = Dataset(*storage_dataset(location), fields, self._sources(shape), other)
+        return JobDatasets((self._topic,), (table,))
+
+    def _sources(self, shape: TableShape) -> dict[str, tuple[ColumnSource, ...]]:
+        """Return the columns in the topic from which each column comes. The sink's own columns have none."""
+        names = [joined_name(part.db, part.schema, part.table) for part in self._parts(shape.table)]
+        return {
+            column.name: tuple(
+                ColumnSource(self._topic.namespace, self._topic.name, f"{name}.{column.sent_as}") for name in names
+            )
+            for column in shape.columns
+            if names and is_of_source(column.name) and column.name != SOURCE
+        }
+
+    def _parts(self, table: TableId) -> list[TableId]:
+        """Return the source tables whose rows are in a table."""
+        if table.source != SEVERAL:
+            return [table]
+        every = (one for one in self._schemas.tables() if not self._rules.excludes(one))
+        return [one for one in every if is_same(owner_of(one, self._pattern, self._rules), table)]
+
+
+def catalog_name(catalog: CatalogAccess, path: tuple[str, ...] | None) -> tuple[str, str] | None:
+    """Return the address of a catalog and a table's name there, or None if the table is not in the catalog or the
+    address is not known.
+
+    Args:
+        path: the catalog's name, the namespaces and the table.
+    """
+    if path is None or catalog.type is CatalogType.OTHER:
+        return None
+    address = catalog.address.split(",")[0].removeprefix("jdbc:").partition("?")[0]
+    if catalog.type is CatalogType.HIVE:
+        address = address.replace("thrift://", "hive://")
+    return address, ".".join(path[1:])
