@@ -66,7 +66,7 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
     # A pending rebuild makes these tables match the configuration.
     written -= RequestTable(settings.tables.warehouse, settings.pipeline).open_targets("rebuild")
     existing = FormatTables(settings.tables.warehouse, formats=rules.formats, catalog=catalog, layouts=rules.layouts)
-    check_tables(written, existing, rules)
+    shapes = check_tables(written, existing, rules)
     for name, found in other_layouts(written, existing).items():
         then = f"spark-sink relayout {shlex.quote(name)}"
         log.warning("table does not have its configured layout", table=name, differences=found, then=then)
@@ -146,7 +146,7 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
         identity = {"service.name": "cdc-spark-sink", "cdc.pipeline": settings.pipeline}
         lineage = lineage_of(settings, tables, schemas.catalog, metrics)
         if lineage is not None:
-            lineage.begin(written)
+            lineage.begin(shapes)
             ddl.listen(lineage.changed)
         jobs = None if lineage is None else lineage.reports
         with reports(settings.metrics.otlp, metrics.registry, identity, log.warning), jobs or nullcontext():

@@ -5,9 +5,12 @@ A job for each table has one input and one output, so its events stay small and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 
+import msgspec
 import structlog
 
 from cdc_core.lineage import (
@@ -22,11 +25,10 @@ from cdc_core.lineage import (
 from cdc_core.table_id import TableId, joined_name
 from spark_sink.config.iceberg_catalog import CatalogAccess, CatalogType
 from spark_sink.config.settings import Settings
-from spark_sink.errors import ConfigError, Refused
 from spark_sink.events.shared_tables import SEVERAL, is_same, owner_of, target_of
 from spark_sink.metrics import Metrics
 from spark_sink.schema.catalog import SchemaCatalog
-from spark_sink.schema.evolution import TableShape
+from spark_sink.schema.evolution import AddColumns, Create, Step, TableShape, Widen
 from spark_sink.schema.table_spec import SOURCE
 from spark_sink.tables.formats import FormatTables
 from spark_sink.tables.meta_columns import new_columns
@@ -36,6 +38,8 @@ log = structlog.get_logger()
 
 _TABLES = 1000
 """Maximum number of tables with a job, because table names come from events."""
+
+_THREADS = 16  # they wait for the catalog
 
 
 def lineage_of(
@@ -65,30 +69,36 @@ class SinkLineage:
         self._catalog = settings.iceberg_catalog
         self._tables = tables
         self._schemas = schemas
-        self._known: set[str] = set()
+        self._known: dict[str, tuple[TableShape, str]] = {}  # with the location
         self.reports = reports
         reports.report(self._pipeline, lambda: JobDatasets((), ()))
 
-    def begin(self, names: Iterable[str]) -> None:
+    def begin(self, shapes: Mapping[str, TableShape]) -> None:
         """Report the tables that exist when the sink starts."""
-        for name in sorted(names):
-            self.changed(name)
+        with ThreadPoolExecutor(_THREADS) as pool:
+            # The list waits for every result.
+            list(pool.map(self.changed, sorted(shapes), (Create(shapes[name]) for name in sorted(shapes))))
 
-    def changed(self, name: str) -> None:
+    def changed(self, name: str, step: Step) -> None:
         """Report a table that was created, or whose columns were changed. Any thread can call this."""
-        if name in self._known or len(self._known) < _TABLES:
-            self._known.add(name)
-            self.reports.report(f"{self._pipeline}.{name}", partial(self._job, name), self._pipeline)
+        with suppress(Exception):  # such as a catalog that does not respond: the table is not reported
+            known = self._known.get(name)
+            if isinstance(step, Create):
+                location = self._tables.location(name) if known is None else known[1]
+                found = None if location is None else (step.shape, location)
+            else:
+                found = None if known is None else (_after(known[0], step), known[1])
+            if found is not None and (known is not None or len(self._known) < _TABLES):
+                self._known[name] = found
+                self.reports.report(f"{self._pipeline}.{name}", partial(self._job, name), self._pipeline)
 
     def _job(self, name: str) -> JobDatasets | None:
-        """Return what a table's job reads and writes, or None if the sink does not write the table. Another thread
-        calls this, and it reads the table.
+        """Return what a table's job reads and writes, or None if the sink does not write the table.
+
+        Another thread calls this. It must not read the table, because the process would crash if it ended meanwhile.
         """
-        try:
-            shape, location = self._tables.shape(name), self._tables.location(name)
-        except (ConfigError, Refused):
-            return None
-        if shape is None or location is None or shape.is_copy or self._rules.excludes(shape.table):
+        shape, location = self._known[name]
+        if shape.is_copy or self._rules.excludes(shape.table):
             return None
         if target_of(shape.table, self._pattern).lower() != name.lower():
             return None  # the configuration has another name for the source table
@@ -114,6 +124,15 @@ class SinkLineage:
             return [table]
         every = (one for one in self._schemas.tables() if not self._rules.excludes(one))
         return [one for one in every if is_same(owner_of(one, self._pattern, self._rules), table)]
+
+
+def _after(shape: TableShape, step: AddColumns | Widen) -> TableShape:
+    """Return a table's shape after its columns were changed."""
+    given = {column.name: column for column in step.columns}
+    columns = {**{column.name: column for column in shape.columns}, **given}
+    own = tuple(column for name, column in columns.items() if is_of_source(name))
+    lacks = tuple(column for column in shape.lacks if column.name not in given)
+    return msgspec.structs.replace(shape, columns=own, lacks=lacks)
 
 
 def catalog_name(catalog: CatalogAccess, path: tuple[str, ...] | None) -> tuple[str, str] | None:

@@ -53,17 +53,21 @@ class Shapes(Protocol):
         """Make sure that the storage and this table's catalog respond."""
 
 
-def check_tables(names: Iterable[str], tables: Shapes, rules: TableRules) -> None:
-    """Before a pipeline's query starts, check all tables that the pipeline has written.
+def check_tables(names: Iterable[str], tables: Shapes, rules: TableRules) -> dict[str, TableShape]:
+    """Before a pipeline's query starts, check all tables that the pipeline has written. Return the shapes of those that
+    could be read.
 
     Raises:
         ConfigError: some tables contradict the configuration; the message lists all of them.
     """
 
+    shapes: dict[str, TableShape] = {}
+
     def mistake(name: str) -> str | None:
         try:
             shape = tables.shape(name)
             if shape is not None:
+                shapes[name] = shape
                 check_form(name, shape, _wanted(name, shape, rules))
         except ConfigError as error:
             return str(error)
@@ -78,6 +82,7 @@ def check_tables(names: Iterable[str], tables: Shapes, rules: TableRules) -> Non
         mistakes = [said for said in pool.map(mistake, sorted(names)) if said is not None]
     if mistakes:
         raise ConfigError("\n  ".join(["some tables do not match the configuration:", *mistakes]))
+    return shapes
 
 
 class LaidOut(Protocol):

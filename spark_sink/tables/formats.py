@@ -16,7 +16,7 @@ from spark_sink.config.iceberg_catalog import whole_place
 from spark_sink.errors import ConfigError, FatalError, Refused
 from spark_sink.events.erased_keys import RowKey
 from spark_sink.schema.engine_choice import EngineRules
-from spark_sink.schema.evolution import TableColumn, TableShape
+from spark_sink.schema.evolution import AddColumns, Create, Step, TableColumn, TableShape, Widen
 from spark_sink.schema.layout import NO_LAYOUT, FileLayouts, differences, layout_for
 from spark_sink.schema.table_naming import RESERVED, shown_name
 from spark_sink.schema.table_spec import Format, Formats, format_of
@@ -209,11 +209,11 @@ class FormatDdl:
         self._delta = delta
         self._iceberg = iceberg
         self._changed: set[str] = set()
-        self._listeners: list[Callable[[str], object]] = []
+        self._listeners: list[Callable[[str, Step], object]] = []
 
-    def listen(self, listener: Callable[[str], object]) -> None:
-        """Call a function, from any thread, with the name of each table that is created, or whose columns are changed,
-        except those that no reader sees.
+    def listen(self, listener: Callable[[str, Step], object]) -> None:
+        """Call a function, from any thread, after each change of a table's columns, with the table's name and the
+        change. Tables that no reader sees are left out.
         """
         self._listeners.append(listener)
 
@@ -225,25 +225,26 @@ class FormatDdl:
     def create(self, name: str, shape: TableShape) -> str:
         self._tables.check_format(name)
         created = self._of(name).create(name, shape)
-        self._notify(created)
+        if created == name:
+            self._notify(name, Create(shape))
         return created
 
     def replace(self, name: str, shape: TableShape) -> str:
         self._tables.check_format(name)
         replaced = self._of(name).replace(name, shape)
         self._changed.add(replaced)
-        self._notify(replaced)
+        self._notify(replaced, Create(shape))
         return replaced
 
     def add_columns(self, name: str, columns: Sequence[TableColumn]) -> None:
         self._of(name).add_columns(name, columns)
         self._changed.add(name)
-        self._notify(name)
+        self._notify(name, AddColumns(tuple(columns)))
 
     def widen(self, name: str, columns: Sequence[TableColumn], *, rewrites: bool = False) -> None:
         self._of(name).widen(name, columns, rewrites=rewrites)
         self._changed.add(name)
-        self._notify(name)
+        self._notify(name, Widen(tuple(columns), rewrites))
 
     def set_properties(self, name: str, properties: Mapping[str, str]) -> None:
         self._of(name).set_properties(name, properties)
@@ -251,10 +252,10 @@ class FormatDdl:
     def create_quarantine(self) -> None:
         self._delta.create_quarantine()
 
-    def _notify(self, name: str) -> None:
+    def _notify(self, name: str, step: Step) -> None:
         if name == shown_name(name):
             for listener in self._listeners:
-                listener(name)
+                listener(name, step)
 
     def _of(self, name: str) -> TableCreation:
         return self._iceberg if self._tables.format(name) is Format.ICEBERG else self._delta

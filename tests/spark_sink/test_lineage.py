@@ -7,23 +7,28 @@ import signal
 import socket
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
+from pydantic import SecretStr
 
 from cdc_core.kafka_settings import Kafka
 from cdc_core.lineage import Dataset, JobDatasets, Lineage, LineageReports
+from cdc_core.table_id import TableId
 from dev.servers.broker import Broker
 from spark_sink import lineage as lineage_module
+from spark_sink.apply.existing_tables import check_tables
 from spark_sink.config.iceberg_catalog import CatalogType, IcebergCatalog
 from spark_sink.config.settings import Settings
 from spark_sink.config.table_rules import TableRules
 from spark_sink.lineage import SinkLineage, catalog_name
-from spark_sink.schema.evolution import TableColumn, TableShape
+from spark_sink.schema.evolution import COPY, AddColumns, Create, TableColumn, TableShape
 from spark_sink.schema.table_naming import shadow_of
+from spark_sink.schema.table_spec import Format
 from spark_sink.tables.formats import FormatDdl
 from spark_sink.tables.iceberg.served_catalog import ServedCatalog
 from tests.spark_sink.changes import change, schema_of
@@ -41,6 +46,7 @@ ORDERS = schema_of({"id": "int64", "name": "string"})
 WIDER = schema_of({"id": "int64", "name": "string", "note": "string"})
 CUSTOMERS = schema_of({"id": "int64"}, table="customers")
 NAME = "shop_sales.orders"
+TABLE = TableId("shop", "sales", None, "orders")
 
 
 class Kept(LineageReports):
@@ -78,6 +84,10 @@ def _lineage(lake: Lake, **tables: Any) -> tuple[SinkLineage, Kept]:
     return SinkLineage(Settings.model_validate(given), lake.tables, lake.schemas.catalog, kept), kept
 
 
+def _report(lake: Lake, lineage: SinkLineage, *names: str) -> None:
+    lineage.begin(check_tables(names or (NAME,), lake.tables, lake.rules))
+
+
 def _fill(lake: Lake, **event: Any) -> None:
     lake.announce(ORDERS)
     lake.apply(1, [change("c", {"id": 1}, {"name": "secret"}, pos=1, schema=ORDERS, **event)])
@@ -87,7 +97,7 @@ def test_a_table(lake: Lake) -> None:
     """The job reads the topic and writes the table, with its types. The sink's own columns have no source."""
     _fill(lake)
     lineage, kept = _lineage(lake)
-    lineage.begin([NAME])
+    _report(lake, lineage)
     assert ["sink", f"sink.{NAME}"] == kept.reported
     assert JobDatasets((), ()) == kept.described["sink"]()
     job, output = kept.job(), kept.output()
@@ -109,7 +119,7 @@ def test_the_graph_is_connected(lake: Lake) -> None:
     """Each column comes from a column that the translator reports in the same topic."""
     _fill(lake)
     lineage, kept = _lineage(lake)
-    lineage.changed(NAME)
+    _report(lake, lineage)
     settings = {
         "group": "g",
         "kafka": Kafka(bootstrap_servers="b:9092,c:9092"),
@@ -140,7 +150,7 @@ def test_a_new_version_of_a_column(lake: Lake) -> None:
     lake.announce(ORDERS)
     lake.apply(2, [change("c", {"id": 2}, {"name": "a"}, pos=2, schema=ORDERS)])
     lineage, kept = _lineage(lake)
-    lineage.changed(NAME)
+    _report(lake, lineage)
     found = {name: [one.field for one in sources] for name, sources in kept.output().sources.items()}
     assert {"id", "name", "name__v2"} == found.keys()
     assert ["sales.orders.name"] == found["name__v2"]
@@ -157,26 +167,27 @@ def test_a_shared_table(lake: Lake) -> None:
     lake.announce(CUSTOMERS)
     lake.apply(1, [change("c", {"id": 1}, {"name": "a"}, pos=1, schema=ORDERS)])
     lineage, kept = _lineage(lake, shared=shared, rename=rename)
-    lineage.changed(name)
+    _report(lake, lineage, name)
     sources = kept.output(name).sources
     assert {"id", "name"} == sources.keys()
     assert {"sales.orders.name", "archive.orders.name"} == {one.field for one in sources["name"]}
 
 
 def test_tables_that_are_not_written(lake: Lake) -> None:
-    """A table that does not exist, is excluded, has another name now, or belongs to another program has no job."""
+    """A table that does not exist is not reported. A table that is excluded, has another name now, or is a copy has no
+    events.
+    """
     _fill(lake)
-    for name, tables in (
-        ("shop_sales.missing", {}),
-        (NAME, {"exclude": ("shop/*",)}),
-        (NAME, {"rename": {"shop/sales//orders": "elsewhere"}}),
-    ):
-        lineage, kept = _lineage(lake, **tables)
-        lineage.changed(name)
-        assert kept.job(name) is None
     lineage, kept = _lineage(lake)
-    lineage.changed("_cdc.batches")
-    assert kept.job("_cdc.batches") is None
+    _report(lake, lineage, "shop_sales.missing")
+    assert ["sink"] == kept.reported
+    for tables in ({"exclude": ("shop/*",)}, {"rename": {"shop/sales//orders": "elsewhere"}}):
+        lineage, kept = _lineage(lake, **tables)
+        _report(lake, lineage)
+        assert kept.job() is None
+    lineage, kept = _lineage(lake)
+    lineage.changed(NAME, Create(TableShape(TABLE, (TableColumn("id", "bigint"),), ("id",), built=f"{COPY}1")))
+    assert kept.job() is None
 
 
 def test_an_iceberg_table(tmp_path: Path) -> None:
@@ -184,17 +195,33 @@ def test_an_iceberg_table(tmp_path: Path) -> None:
     lake = LocalIcebergLake(tmp_path / "warehouse")
     _fill(lake)
     lineage, kept = _lineage(lake)
-    lineage.begin([NAME])
+    _report(lake, lineage)
     output = kept.output()
     assert ("file", str(lake.warehouse / "shop_sales" / "orders")) == (output.namespace, output.name)
     assert {"id": "bigint", "name": "string"}.items() <= {one.name: one.type for one in output.fields}.items()
     ddl = FormatDdl(lake.tables, local_ddl(lake.warehouse), LocalCreation(lake.tables))
     ddl.listen(lineage.changed)
-    ddl.add_columns(NAME, [TableColumn("note", "string")])
-    ddl.create("shop_sales.copies", TableShape(lake.tables.shape(NAME).table, (TableColumn("id", "bigint"),), ("id",)))
-    ddl.create(shadow_of(NAME), TableShape(lake.tables.shape(NAME).table, (TableColumn("id", "bigint"),), ("id",)))
-    assert [f"sink.{NAME}", f"sink.{NAME}", "sink.shop_sales.copies"] == kept.reported[1:]
-    assert "note" in kept.output().sources
+    ddl.add_columns(NAME, [TableColumn("note", "string"), TableColumn("count", "int")])
+    ddl.widen(NAME, [TableColumn("count", "bigint")])
+    shape = TableShape(TABLE, (TableColumn("id", "bigint"),), ("id",))
+    ddl.create("shop_sales.copies", shape)
+    ddl.create(shadow_of(NAME), shape)
+    assert [f"sink.{NAME}"] * 3 + ["sink.shop_sales.copies"] == kept.reported[1:]
+    assert {one.name for one in kept.output().fields} == set(lake.iceberg().schema().as_arrow().names)
+    assert {"note": "string", "count": "bigint"}.items() <= {one.name: one.type for one in kept.output().fields}.items()
+    assert {"note", "count"} <= kept.output().sources.keys()
+
+
+def test_a_column_of_the_sink_that_was_missing(lake: Lake) -> None:
+    """A table from an earlier release gets such a column, which has no source."""
+    columns = (TableColumn("id", "bigint"),)
+    missing = TableColumn("_cdc_updated_at", "timestamp")
+    lineage, kept = _lineage(lake)
+    lineage.changed(NAME, Create(TableShape(TABLE, columns, ("id",), lacks=(missing,))))
+    assert missing.name not in [one.name for one in kept.output().fields]
+    lineage.changed(NAME, AddColumns((missing,)))
+    assert missing.name in [one.name for one in kept.output().fields]
+    assert {"id"} == kept.output().sources.keys()
 
 
 def test_names_in_catalogs() -> None:
@@ -215,10 +242,21 @@ def test_names_in_catalogs() -> None:
 def test_the_number_of_tables_is_limited(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lineage_module, "_TABLES", 2)
     lineage, kept = _lineage(lake)
-    lineage.begin(["b", "a"])
-    for name in ("c", "a"):
-        lineage.changed(name)
+    shape = TableShape(TABLE, (TableColumn("id", "bigint"),), ("id",))
+    for name in ("a", "b", "c", "a"):
+        lineage.changed(name, Create(shape))
+    lineage.changed("c", AddColumns(shape.columns))
     assert ["sink", "sink.a", "sink.b", "sink.a"] == kept.reported
+
+
+def test_a_catalog_that_does_not_respond(lake: Lake) -> None:
+    """A table whose location is unknown is not reported, and nothing fails."""
+    properties = {"type": SecretStr("sql"), "uri": SecretStr("sqlite:////nowhere/catalog.db")}
+    access = IcebergCatalog(type=CatalogType.OTHER, properties=properties).access("/lake", {}, {})
+    lake.tables = replace(lake.tables, catalog=access, formats={"*": Format.ICEBERG})
+    lineage, kept = _lineage(lake)
+    lineage.changed(NAME, Create(TableShape(TABLE, (TableColumn("id", "bigint"),), ("id",))))
+    assert ["sink"] == kept.reported
 
 
 class _Run:
