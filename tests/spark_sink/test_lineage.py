@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
-from pydantic import SecretStr
+from pydantic import SecretStr, ValidationError
 
 from cdc_core.kafka_settings import Kafka
 from cdc_core.lineage import Dataset, JobDatasets, Lineage, LineageReports
@@ -220,7 +220,7 @@ def test_a_column_of_the_sink_that_was_missing(lake: Lake) -> None:
     lineage.changed(NAME, Create(TableShape(TABLE, columns, ("id",), lacks=(missing,))))
     assert missing.name not in [one.name for one in kept.output().fields]
     lineage.changed(NAME, AddColumns((missing,)))
-    assert missing.name in [one.name for one in kept.output().fields]
+    assert missing.name == kept.output().fields[-1].name
     assert {"id"} == kept.output().sources.keys()
 
 
@@ -237,6 +237,14 @@ def test_names_in_catalogs() -> None:
     jdbc = "jdbc:postgresql://db:5432/lake?sslmode=require"
     assert ("postgresql://db:5432/lake", "shop.orders") == found(type=CatalogType.JDBC, uri=jdbc, **secret)
     assert found(type=CatalogType.OTHER, properties={"type": "glue"}) is None
+
+
+@pytest.mark.parametrize("topic", [TOPIC, f"{TOPIC}.schemas"])
+def test_a_topic_that_the_sink_reads(topic: str) -> None:
+    """Lineage events in an input topic would be read as changes or schemas."""
+    given = {"pipeline": "sink", "kafka": {"bootstrap_servers": "b:9092"}, "checkpoint": "/nowhere"}
+    with pytest.raises(ValidationError, match="already an input"):
+        Settings.model_validate({**given, "tables": {"warehouse": "/lake"}, "lineage": {"to": f"kafka:{topic}"}})
 
 
 def test_the_number_of_tables_is_limited(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
