@@ -11,6 +11,7 @@ use pyo3::types::PyList;
 use crate::avro;
 use crate::canal_members::{MemberReader, Members};
 use crate::continuity::Evidence;
+use crate::generations::Generations;
 use crate::objects::names;
 use crate::output::{Form, Taken};
 use crate::reason::{Read, Reason};
@@ -18,7 +19,10 @@ use crate::row::{Before, Head, Images, Place, Row, Transaction, STATE_MERGED, ST
 use crate::row_key::Key;
 use crate::run::{self, Raw};
 use crate::scan::{Cell, Rows, Token};
-use crate::table::{compiled, Operation, Table, KEPT, KEPT_BYTES};
+use crate::table::{compiled, Operation, Table};
+
+/// Maximum bytes of the descriptions of tables with the same name. Beyond it, they are cleared.
+const SAME_NAME_BYTES: usize = 4 * 1024 * 1024;
 
 const UPDATE: usize = 1;
 const DELETE: usize = 2;
@@ -82,16 +86,24 @@ pub struct CanalRows {
 struct Layouts {
     /// Creates a `NativeTable` from the bytes that describe a table; None leaves its rows to the plain path.
     compile: Py<PyAny>,
-    /// Indexed by the table name as spelled: the table's descriptions, each with its compiled table.
-    known: HashMap<Vec<u8>, Vec<(Description, Option<Table>)>>,
-    count: usize,
+    /// Indexed by the table name as spelled.
+    known: Generations<SameName>,
+}
+
+/// The tables that have the same name in different databases. With sharding, there can be thousands.
+struct SameName {
+    /// The types of the first table.
+    types: Vec<u8>,
+    sql_types: Vec<u8>,
+    /// Indexed by the database as spelled: the table's descriptions, each with its compiled table.
+    by_database: HashMap<Vec<u8>, Vec<(Description, Option<Table>)>>,
+    /// The bytes of all descriptions.
     bytes: usize,
 }
 
-/// The bytes of a message that a layout is compiled from, in addition to the table name. The columns are those of the
-/// row if no types describe them.
+/// The bytes of a message that a layout is compiled from, in addition to the database and table name. The columns are
+/// those of the row if no types describe them.
 struct Description {
-    database: Vec<u8>,
     types: Vec<u8>,
     sql_types: Vec<u8>,
     key: Vec<u8>,
@@ -111,7 +123,7 @@ struct Scratch {
 impl CanalRows {
     #[new]
     fn new(options: Options, form: &Bound<'_, PyAny>, compile: Py<PyAny>) -> PyResult<Self> {
-        let layouts = Layouts { compile, known: HashMap::new(), count: 0, bytes: 0 };
+        let layouts = Layouts { compile, known: Generations::new() };
         Ok(Self { options, form: Form::of(form)?, layouts, scratch: Scratch::default() })
     }
 
@@ -270,50 +282,53 @@ impl Layouts {
         let known = memmem::rfind(tail, b"\"table\":").and_then(|at| {
             let name = &tail[at + 8..];
             let end = memchr::memchr(b'"', name.get(1..)?)? + 2;
-            self.known.get(&name[..end])?.first()
+            self.known.peek(&name[..end])
         });
-        known.map_or((b"", b""), |(description, _)| (&description.types, &description.sql_types))
+        known.map_or((b"", b""), |same_name| (&same_name.types, &same_name.sql_types))
     }
 
     /// Returns the table of a message, compiled for its first message.
     fn of(&mut self, py: Python<'_>, members: &Members<'_>, columns: &[u8]) -> Read<&Table> {
         let is_same = |description: &Description| {
-            description.database == members.database
-                && description.types == members.types
+            description.types == members.types
                 && description.sql_types == members.sql_types
                 && description.key == members.key
                 && description.columns == columns
         };
-        let found = self
-            .known
-            .get(members.table)
-            .and_then(|layouts| layouts.iter().position(|(description, _)| is_same(description)));
+        let layouts = self.known.get(members.table).and_then(|named| named.by_database.get(members.database));
+        let found = layouts.and_then(|layouts| layouts.iter().position(|(description, _)| is_same(description)));
         let at = match found {
             Some(at) => at,
             None => self.compile(py, members, columns)?,
         };
-        self.known[members.table][at].1.as_ref().ok_or(Reason::Layout)
+        let named = self.known.peek(members.table).ok_or(Reason::Layout)?;
+        named.by_database[members.database][at].1.as_ref().ok_or(Reason::Layout)
     }
 
     fn compile(&mut self, py: Python<'_>, members: &Members<'_>, columns: &[u8]) -> Read<usize> {
         let parts = [members.database, members.table, members.types, members.sql_types, members.key, columns];
-        let length = parts.iter().map(|part| part.len()).sum();
+        let length: usize = parts.iter().map(|part| part.len()).sum();
         let made = compiled(py, &self.compile, length, &parts)?;
-        if self.count == KEPT || self.bytes + length > KEPT_BYTES {
-            self.known.clear();
-            (self.count, self.bytes) = (0, 0);
-        }
-        (self.count, self.bytes) = (self.count + 1, self.bytes + length);
         let description = Description {
-            database: members.database.to_vec(),
             types: members.types.to_vec(),
             sql_types: members.sql_types.to_vec(),
             key: members.key.to_vec(),
             columns: columns.to_vec(),
         };
-        let layouts = self.known.entry(members.table.to_vec()).or_default();
+        let (types, sql_types) = (description.types.clone(), description.sql_types.clone());
+        let new = || SameName { types, sql_types, by_database: HashMap::new(), bytes: 0 };
+        let mut named = self.known.remove(members.table).unwrap_or_else(new);
+        if named.bytes + length > SAME_NAME_BYTES {
+            named.by_database.clear();
+            named.bytes = 0;
+        }
+        named.bytes += length;
+        let bytes = named.bytes;
+        let layouts = named.by_database.entry(members.database.to_vec()).or_default();
         layouts.push((description, made));
-        Ok(layouts.len() - 1)
+        let at = layouts.len() - 1;
+        self.known.add(members.table.to_vec(), named, bytes);
+        Ok(at)
     }
 }
 

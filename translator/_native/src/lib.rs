@@ -19,6 +19,7 @@ mod dts_cells;
 mod dts_record;
 mod dts_times;
 mod event;
+mod generations;
 mod json;
 mod known_rows;
 mod masks;

@@ -1,13 +1,12 @@
 //! The tables of a Qlik source by their descriptions, cached as long as the metadata they were compiled from is
 //! current.
 
-use std::collections::HashMap;
-
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
+use crate::generations::Generations;
 use crate::reason::{Read, Reason};
-use crate::table::{compiled, Table, KEPT};
+use crate::table::{compiled, Table};
 
 /// Everything that determines a table: the variant of the message, the id of its metadata or schema, the topic, the
 /// Kafka key, schema and table in its headers, the key columns in the Kafka key as JSON, and the schema id in the Kafka
@@ -27,7 +26,7 @@ pub struct Tables {
     compile: Py<PyAny>,
     /// Returns what was learned under an id, or None.
     lookup: Py<PyAny>,
-    kept: HashMap<Vec<u8>, Known>,
+    kept: Generations<Known>,
     run: u64,
 }
 
@@ -42,7 +41,7 @@ struct Known {
 impl Tables {
     /// None yet.
     pub fn new(compile: Py<PyAny>, lookup: Py<PyAny>) -> Self {
-        Self { compile, lookup, kept: HashMap::new(), run: 0 }
+        Self { compile, lookup, kept: Generations::new(), run: 0 }
     }
 
     /// Begins a run of messages, in which learned metadata may have changed.
@@ -57,24 +56,21 @@ impl Tables {
             name.extend_from_slice(&part.len().to_le_bytes());
             name.extend_from_slice(part);
         }
-        if self.kept.get(&name[..]).is_some_and(|known| known.run == self.run) {
+        if self.kept.get(name).is_some_and(|known| known.run == self.run) {
             return Ok(());
         }
         let mut learned = [None, None];
         for (part, found) in LEARNED.into_iter().zip(&mut learned) {
             *found = self.learned(py, described[part])?;
         }
-        if let Some(known) = self.kept.get_mut(&name[..]) {
+        if let Some(known) = self.kept.get(name) {
             if are_same(&known.learned, &learned) {
                 known.run = self.run;
                 return Ok(());
             }
         }
         let table = compiled(py, &self.compile, name.len(), described)?;
-        if self.kept.len() >= KEPT {
-            self.kept.clear();
-        }
-        self.kept.insert(name.clone(), Known { learned, run: self.run, table });
+        self.kept.add(name.clone(), Known { learned, run: self.run, table }, name.len());
         Ok(())
     }
 
@@ -93,7 +89,7 @@ impl Tables {
 
     /// Returns the table under a cache key, or nothing if it is left to the plain path.
     pub fn known(&self, name: &[u8]) -> Read<&Table> {
-        self.kept.get(name).and_then(|known| known.table.as_ref()).ok_or(Reason::Layout)
+        self.kept.peek(name).and_then(|known| known.table.as_ref()).ok_or(Reason::Layout)
     }
 }
 

@@ -1,7 +1,5 @@
 //! The layout of a table from `translator/codecs/native_table.py`: the bytes that all its events share.
 
-use std::collections::HashMap;
-
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
@@ -10,6 +8,7 @@ use crate::avro_json::Step;
 use crate::cells::{Kind, Reader};
 use crate::continuity::Checked;
 use crate::debezium::Projected;
+use crate::generations::Generations;
 use crate::reason::{Read, Reason};
 use crate::scan::Cell;
 
@@ -77,10 +76,6 @@ impl<'py> FromPyObject<'py> for Operation {
     }
 }
 
-/// Maximum number of cached tables. Each takes a few kilobytes. Beyond it, the cache is cleared.
-pub const KEPT: usize = 4096;
-/// Maximum bytes of all descriptions of cached tables. Beyond it, the cache is cleared.
-pub const KEPT_BYTES: usize = 2 * 1024 * 1024;
 /// Maximum bytes of a table description. Longer ones are not cached.
 const LONG: usize = 65_536;
 
@@ -88,28 +83,22 @@ const LONG: usize = 65_536;
 pub struct Tables {
     /// Creates a `NativeTable`; None leaves its rows to the plain path.
     compile: Py<PyAny>,
-    known: HashMap<Vec<u8>, Option<Table>>,
-    bytes: usize,
+    known: Generations<Option<Table>>,
 }
 
 impl Tables {
     /// None yet.
     pub fn new(compile: Py<PyAny>) -> Self {
-        Self { compile, known: HashMap::new(), bytes: 0 }
+        Self { compile, known: Generations::new() }
     }
 
     /// Returns the table with this description, compiled from these parts of its first message.
     pub fn of(&mut self, py: Python<'_>, description: &[u8], parts: &[&[u8]]) -> Read<&Table> {
-        if !self.known.contains_key(description) {
+        if self.known.get(description).is_none() {
             let made = compiled(py, &self.compile, description.len(), parts)?;
-            if self.known.len() == KEPT || self.bytes + description.len() > KEPT_BYTES {
-                self.known.clear();
-                self.bytes = 0;
-            }
-            self.bytes += description.len();
-            self.known.insert(description.to_vec(), made);
+            self.known.add(description.to_vec(), made, description.len());
         }
-        self.known[description].as_ref().ok_or(Reason::Layout)
+        self.known.peek(description).and_then(Option::as_ref).ok_or(Reason::Layout)
     }
 }
 
