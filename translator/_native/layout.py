@@ -171,6 +171,29 @@ class NativeColumn(Struct, frozen=True):
     is_open: bool
 
 
+class AvroOperation(Struct, frozen=True):
+    """The parts that the canonical events of one operation share in Avro, in the extension's format."""
+
+    header: Callable[[], bytes]
+    """Returns the bytes before each datum. Raises an exception if they are not known yet."""
+
+    splits_key_changes: bool = False
+    """Key changes become two events, and are left to the plain path."""
+
+
+class JsonOperation(Struct, frozen=True):
+    """The parts that the canonical events of one operation share in JSON, in the extension's format."""
+
+    names: bytes
+    """The members from `kind` to `table`."""
+
+    schema_id: bytes
+    """The value of `schema_id`."""
+
+    splits_key_changes: bool = False
+    """Key changes become two events, and are left to the plain path."""
+
+
 class ProjectedChange(Struct, frozen=True):
     """One change to a row in a Debezium projection: the operation, as JSON, and the before image."""
 
@@ -199,8 +222,15 @@ class SchemaBlocks(Protocol):
         ...
 
 
-class ProjectedOperation(Struct, frozen=True):
+class DebeziumOperation(Struct, frozen=True):
     """The parts that a Debezium projection's records with one operation share, in the extension's format."""
+
+    offsets: int
+    """Records with offsets below this have an ordinal."""
+
+    tombstones: bool
+    omits: bool
+    """If a row lacks one of the table's columns, the column is omitted and listed in a header."""
 
     source: bytes
     """The field `source`, as JSON, up to its `sequence`."""
@@ -219,6 +249,24 @@ class ProjectedOperation(Struct, frozen=True):
 
     blocks: SchemaBlocks | None
     """None if keys and values have no schema."""
+
+
+OutputOperation: TypeAlias = AvroOperation | JsonOperation | DebeziumOperation
+
+
+@runtime_checkable
+class NativeCodec(Protocol):
+    """A codec that the native path supports."""
+
+    def encode(self, event: ChangeEvent, schema: TableSchema | None = None) -> list[Any]: ...
+
+    def native_operation(self, event: ChangeEvent, schema: TableSchema | None) -> OutputOperation | None:
+        """Return what the records for one operation share, or None if the table has no records.
+
+        Args:
+            event: a sample event with this operation, without position, times, key and images.
+        """
+        ...
 
 
 class TableOperation(Struct, frozen=True):
@@ -242,7 +290,9 @@ class TableOperation(Struct, frozen=True):
     fixed_size: int
     """The size of a canonical record without its key, value and id, as computed by `record_size`."""
 
-    projections: tuple[ProjectedOperation, ...]
+    outputs: tuple[OutputOperation | None, ...]
+    """For each output that the extension writes."""
+
     schema: TableSchema | None
     """The schema to which the events refer."""
 
@@ -317,21 +367,6 @@ class NativeReader(Protocol):
         ...
 
 
-class ProjectionForm(Struct, frozen=True):
-    """The layout of one Debezium projection's records, in the extension's format."""
-
-    max_record: int
-    offsets: int
-    """Records with offsets below this have an ordinal."""
-
-    tombstones: bool
-    omits: bool
-    """If a row lacks one of the table's columns, the column is omitted and listed in a header."""
-
-    operation: Callable[[str, str, NativeLayout, LayoutOperation], ProjectedOperation]
-    """Returns what the records for one operation share, by source and dialect name."""
-
-
 class EventClasses(Struct, frozen=True):
     """The classes of an event and of two of its fields. The extension calls them with all fields in order."""
 
@@ -344,14 +379,12 @@ class RecordForm(Struct, frozen=True):
     """The layout of one source's records, in the extension's format."""
 
     source: str
-    header: bytes | None
-    """The header before a datum of the canonical topic. None if Python encodes that topic."""
-
     events: EventClasses | None
     """None if Python encodes no output."""
 
-    max_record: int
-    projections: tuple[ProjectionForm, ...]
+    max_records: tuple[int, ...]
+    """The maximum record size of each output that the extension writes, in bytes."""
+
     record: Callable[..., object]
     convert_cell: Callable[[bytes, Any], bytes]
     """Converts a cell as JSON to a canonical value as JSON, using its converter."""

@@ -18,7 +18,7 @@ from translator.codecs.debezium import Options as DebeziumOptions
 from translator.codecs.debezium_avro import DebeziumAvroCodec
 from translator.codecs.debezium_avro import Options as DebeziumAvroOptions
 from translator.codecs.json import JsonCodec
-from translator.codecs.key_changes import EnvelopeOptions, SplitKeyChanges
+from translator.codecs.key_changes import EnvelopeCodec, EnvelopeOptions, SplitKeyChanges
 from translator.codecs.record import Record
 from translator.codecs.registered import TableSchemas
 from translator.codecs.upsert import Options as UpsertOptions
@@ -69,7 +69,7 @@ def _json(options: Mapping[str, Any], framing: Framing) -> Codec:
     return _by_key_change(JsonCodec(), parse_options(EnvelopeOptions, options, JsonCodec.name))
 
 
-def _by_key_change(codec: Codec, options: EnvelopeOptions) -> Codec:
+def _by_key_change(codec: EnvelopeCodec, options: EnvelopeOptions) -> Codec:
     return SplitKeyChanges(codec) if options.key_change == "two_events" else codec
 
 

@@ -8,9 +8,11 @@ other and from JSON.
 from __future__ import annotations
 
 import io
+from functools import partial
 
 from cdc_core.envelope import ChangeEvent, TableSchema, schema_text
 from cdc_core.wire_format import FINGERPRINT, SINGLE_OBJECT, event_of_datum
+from translator._native.layout import AvroOperation
 from translator.codecs import _datum
 from translator.codecs.record import Record, record_headers, record_key
 from translator.codecs.registered import TableSchemas
@@ -46,13 +48,11 @@ class AvroCodec:
     def __init__(self, header: bytes = HEADER) -> None:
         self._header = header
 
-    @property
-    def header(self) -> bytes:
-        """The header of every value."""
-        return self._header
-
     def encode(self, event: ChangeEvent, schema: TableSchema | None = None) -> list[Record]:
         return [Record(record_key(event), _datum.encode_datum(event, self._header), record_headers(event))]
+
+    def native_operation(self, event: ChangeEvent, schema: TableSchema | None) -> AvroOperation:
+        return AvroOperation(lambda: self._header)
 
     def decode(self, value: bytes) -> ChangeEvent:
         """Return the event in a record value.
@@ -91,6 +91,11 @@ class RoutedAvroCodec:
             UnregisteredSchema: the schema id under the topic's subject is not known yet.
             MessageError: the registry rejected the schema under that subject.
         """
-        schema_id = self._schemas.ids(f"{self._schemas.topic_of(event)}-value", self._text)
-        value = _datum.encode_datum(event, confluent_header(schema_id))
+        value = _datum.encode_datum(event, self._header(event))
         return [Record(record_key(event), value, record_headers(event))]
+
+    def native_operation(self, event: ChangeEvent, schema: TableSchema | None) -> AvroOperation:
+        return AvroOperation(partial(self._header, event))
+
+    def _header(self, event: ChangeEvent) -> bytes:
+        return confluent_header(self._schemas.ids(f"{self._schemas.topic_of(event)}-value", self._text))

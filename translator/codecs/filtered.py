@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from msgspec.structs import replace
-
 from cdc_core.envelope import ChangeEvent, TableSchema
-from translator._native.layout import LayoutOperation, NativeLayout, ProjectedOperation, ProjectionForm
-from translator.codecs.debezium import DebeziumCodec
+from translator._native.layout import NativeCodec, OutputOperation
 from translator.codecs.record import Record
 from translator.config.table_filter import TableFilter
 from translator.message import TableName
@@ -45,19 +42,10 @@ class FilteredCodec:
             return []
         return self.whole.encode(event, schema)
 
-    def native(self, max_record: int) -> ProjectionForm | None:
-        """Return the settings that the native path needs for a projection, or None if the path does not support it."""
-        if not isinstance(self.whole, DebeziumCodec):
+    def native_operation(self, event: ChangeEvent, schema: TableSchema | None) -> OutputOperation | None:
+        whole = self.whole
+        if not isinstance(whole, NativeCodec):
+            raise TypeError(f"the native path does not support {self.name}")
+        if not self._takes(event.source, event.db, event.schema, event.table):
             return None
-        form = self.whole.native(max_record)
-        whole = form.operation
-
-        def operation(
-            source: str, dialect: str, layout: NativeLayout, operation: LayoutOperation
-        ) -> ProjectedOperation:
-            projected = whole(source, dialect, layout, operation)
-            if self.takes(source, layout.table):
-                return projected
-            return replace(projected, changes=tuple(() for _ in projected.changes))
-
-        return replace(form, operation=operation)
+        return whole.native_operation(event, schema)

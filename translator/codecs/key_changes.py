@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cdc_core.envelope import ChangeEvent, TableSchema
+from translator._native.layout import AvroOperation, JsonOperation
 from translator.codecs.debezium import image_row
 from translator.codecs.debezium.form import plain
 from translator.codecs.debezium.images import Columns, moved_row
@@ -38,6 +39,8 @@ class EnvelopeCodec(Protocol):
 
     def encode(self, event: ChangeEvent, schema: TableSchema | None = None) -> list[Record]: ...
 
+    def native_operation(self, event: ChangeEvent, schema: TableSchema | None) -> AvroOperation | JsonOperation: ...
+
 
 class SplitKeyChanges:
     """Pass events to another codec. Split an event that removes a row's key into two records."""
@@ -55,6 +58,9 @@ class SplitKeyChanges:
         if event.key_old is None:
             return self._codec.encode(event, schema)
         return [record for half in halves(event, schema) for record in self._codec.encode(half, schema)]
+
+    def native_operation(self, event: ChangeEvent, schema: TableSchema | None) -> AvroOperation | JsonOperation:
+        return replace(self._codec.native_operation(event, schema), splits_key_changes=True)
 
 
 def halves(event: ChangeEvent, schema: TableSchema | None) -> tuple[ChangeEvent, ChangeEvent]:

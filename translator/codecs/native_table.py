@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
 
 import msgspec
 
-from cdc_core.envelope import TableSchema
+from cdc_core.envelope import NO_KEY, ChangeEvent, Context, Detail, ImageText, Origin, TableSchema
+from cdc_core.position import position
 from translator._native.layout import (
     LayoutColumn,
     LayoutOperation,
+    NativeCodec,
     NativeColumn,
     NativeLayout,
     NativeTable,
-    ProjectionForm,
     TableOperation,
 )
 from translator.codecs import _datum
 from translator.codecs.record import ID_HEADER, Record, record_key_head, record_size, shared_headers
-
-Projections: TypeAlias = Sequence[ProjectionForm]
+from translator.message import TableName
 
 BEFORE_MERGED = "BEFORE_MERGED"
 """The note for an old image that was completed."""
 
 
-def native_table(source: str, dialect: str, projections: Projections, layout: NativeLayout) -> NativeTable:
+def native_table(source: str, dialect: str, outputs: Sequence[NativeCodec], layout: NativeLayout) -> NativeTable:
     """Return the parts that the extension writes for every row in a table.
 
     Raises:
@@ -46,7 +45,7 @@ def native_table(source: str, dialect: str, projections: Projections, layout: Na
         _datum.text(layout.key_kind if layout.key_columns else "none"),
         record_key_head(source, table.db, table.schema, table.table),
         tuple(
-            tuple(None if found is None else _operation(source, dialect, projections, layout, found) for found in era)
+            tuple(None if found is None else _operation(source, dialect, outputs, layout, found) for found in era)
             for era in layout.operations
         ),
     )
@@ -58,13 +57,14 @@ def _column(column: LayoutColumn) -> NativeColumn:
 
 
 def _operation(
-    source: str, dialect: str, projections: Projections, layout: NativeLayout, operation: LayoutOperation
+    source: str, dialect: str, outputs: Sequence[NativeCodec], layout: NativeLayout, operation: LayoutOperation
 ) -> TableOperation:
     table, writer, op = layout.table, operation.writer, operation.op
     schema = layout.schema if operation.with_schema else None
     schema_id = schema.id if schema else None
     name = (table.db, table.schema, table.table)
     wrote = (writer.variant, writer.variant_basis, writer.dbms, writer.server, writer.task)
+    event = _sample(source, dialect, table, operation, schema_id)
     first, last = shared_headers(("row", op, *name, source, schema_id))
     return TableOperation(
         operation,
@@ -79,11 +79,42 @@ def _operation(
         first,
         last,
         record_size(Record(None, None, [*first, (ID_HEADER, b""), *last])),
-        tuple(form.operation(source, dialect, layout, operation) for form in projections),
+        tuple(codec.native_operation(event, schema) for codec in outputs),
         schema,
         ("row", op, source, dialect, *wrote, *name),
         schema_id,
     )
+
+
+def _sample(
+    source: str, dialect: str, table: TableName, operation: LayoutOperation, schema_id: str | None
+) -> ChangeEvent:
+    """Return an event with this operation, without position, times, key and images."""
+    writer = operation.writer
+    at = Context(
+        id="",
+        source=source,
+        dialect=dialect,
+        variant=writer.variant,
+        variant_basis=writer.variant_basis,
+        dbms=writer.dbms,
+        server=writer.server,
+        task=writer.task,
+        db=table.db,
+        schema=table.schema,
+        table=table.table,
+        pos=position(0, 0),
+        pos_scope="",
+        pos_native=None,
+        ts_commit_us=None,
+        ts_capture_us=None,
+        ts_origin_us=0,
+        schema_id=schema_id,
+        tx=None,
+        origin=Origin("", 0, 0, 0, 1),
+    )
+    event = ChangeEvent.insert(at, NO_KEY, ImageText("{}", "partial"), Detail())
+    return msgspec.structs.replace(event, op=operation.op)
 
 
 def _state(layout: NativeLayout, schema: TableSchema | None) -> str:

@@ -20,17 +20,15 @@ from translator import _native
 from translator._native.layout import (
     EventClasses,
     HasNativeRows,
+    NativeCodec,
     NativeGuard,
     NativeLayout,
     NativeReader,
     NativeRows,
     NativeTable,
-    ProjectionForm,
     RecordForm,
     TakenMessage,
 )
-from translator.codecs.avro import AvroCodec
-from translator.codecs.debezium import DebeziumCodec
 from translator.codecs.filtered import FilteredCodec
 from translator.codecs.native_table import native_table
 from translator.codecs.record import Record, record_size
@@ -174,34 +172,28 @@ def native_path(
     absence = _native.absence()
     if absence is not None:
         return absence
-    (output, max_bytes), *others = outputs
-    canonical = output.whole if isinstance(output, FilteredCodec) else output
     # The extension only writes positions that are based on arrival.
     by_arrival = translator.order is None
-    header = canonical.header if by_arrival and isinstance(canonical, AvroCodec) else None
-    forms = [_projection(codec, size) if by_arrival else None for codec, size in others]
-    projections = tuple(form for form in forms if form is not None)
-    written = [header is not None, *(form is not None for form in forms)]
+    natives = [_native_codec(codec) if by_arrival else None for codec, _ in outputs]
+    written = [(codec, size) for codec, (_, size) in zip(natives, outputs, strict=True) if codec is not None]
     rows = _rows(translator)
     if isinstance(rows, str):
         return rows
     form = RecordForm(
         source=translator.source,
-        header=header,
-        events=None if all(written) else EventClasses(),
-        max_record=max_bytes,
-        projections=projections,
+        events=None if all(natives) else EventClasses(),
+        max_records=tuple(size for _, size in written),
         record=Record,
         convert_cell=convert_cell,
         convert_bytes=convert_bytes,
-        table=partial(_table, translator, output, projections),
+        table=partial(_table, translator, outputs[0][0], [codec for codec, _ in written]),
     )
-    found = [PathOutput(codec, size, native) for (codec, size), native in zip(outputs, written, strict=True)]
+    found = [PathOutput(codec, size, bool(native)) for (codec, size), native in zip(outputs, natives, strict=True)]
     return NativePath(translator, found, rows.open(form), report)
 
 
 def _table(
-    translator: Translator, output: Encoder, projections: Sequence[ProjectionForm], layout: NativeLayout
+    translator: Translator, canonical: Encoder, outputs: Sequence[NativeCodec], layout: NativeLayout
 ) -> NativeTable | None:
     """Return a table in the extension's format, or None if the plain path has to handle it.
 
@@ -210,9 +202,9 @@ def _table(
     masks = translator.masks
     if masks is not None and not masks.takes_natively(layout):
         return None
-    if isinstance(output, FilteredCodec) and not output.takes(translator.source, layout.table):
+    if isinstance(canonical, FilteredCodec) and not canonical.takes(translator.source, layout.table):
         return None
-    return native_table(translator.source, translator.dialect.name, projections, layout)
+    return native_table(translator.source, translator.dialect.name, outputs, layout)
 
 
 def _rows(translator: Translator) -> NativeRows | str:
@@ -225,8 +217,10 @@ def _rows(translator: Translator) -> NativeRows | str:
     return dialect.native_rows() or "the options of the source require the plain path for all messages"
 
 
-def _projection(codec: Encoder, max_bytes: int) -> ProjectionForm | None:
-    return codec.native(max_bytes) if isinstance(codec, (DebeziumCodec, FilteredCodec)) else None
+def _native_codec(codec: Encoder) -> NativeCodec | None:
+    """Return an output's codec if the extension writes its records."""
+    whole = codec.whole if isinstance(codec, FilteredCodec) else codec
+    return codec if isinstance(whole, NativeCodec) and isinstance(codec, NativeCodec) else None
 
 
 def convert_cell(text: bytes, convert: Converter | None) -> bytes:

@@ -6,13 +6,14 @@ from bench.steps.shop_updates import DialectFeed, feed
 from tests.translator.native import needs_extension
 from tests.translator.native.test_equality import agree
 from translator.codecs.avro import AvroCodec
+from translator.codecs.json import JsonCodec
 from translator.codecs.record import Record
 from translator.config.mask_rules import MaskRule
 from translator.dialects import build
 from translator.message import DeclaredTable, Limits, Message, Setup
 from translator.translation.masking import SourceMasks
 from translator.translation.native_path import NativePath, native_path
-from translator.translation.translate import Translator
+from translator.translation.translate import Encoder, Translator
 
 pytestmark = needs_extension
 
@@ -20,13 +21,16 @@ DIALECTS = ("canal", "dts_avro", "qlik", "shareplex")
 ROOMY = 1_000_000
 
 
-def taken(found: DialectFeed, masks: SourceMasks | None) -> list[list[Record] | str]:
-    """Return the canonical records of each native message, or the reason why it is not native."""
+OUTPUTS: list[tuple[Encoder, int]] = [(AvroCodec(), ROOMY), (JsonCodec(), ROOMY)]
+
+
+def taken(found: DialectFeed, masks: SourceMasks | None) -> list[list[list[Record]] | str]:
+    """Return the records of each native message, or the reason why it is not native."""
     translator = Translator("source", found.dialect, Limits(), None, masks)
-    path = native_path(translator, [(AvroCodec(), ROOMY)])
+    path = native_path(translator, OUTPUTS)
     assert isinstance(path, NativePath)
     messages: list[Message] = [*found.messages]
-    return [one if isinstance(one, str) else one.outputs[0] for one in path.take(messages)]
+    return [one if isinstance(one, str) else one.outputs for one in path.take(messages)]
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -48,9 +52,10 @@ def test_what_masks_do_not_touch_is_taken(dialect: str, rule: MaskRule) -> None:
     masks = SourceMasks("source", [rule], b"k" * 32)
     assert wanted == taken(feed(dialect, 12, 40), masks)
     translator = Translator("source", found.dialect, Limits(), None, masks)
-    path = native_path(translator, [(AvroCodec(), ROOMY)])
+    path = native_path(translator, OUTPUTS)
     assert isinstance(path, NativePath)
-    assert "taken" in {agree(translator, path, message) for message in found.messages}
+    codecs = [codec for codec, _ in OUTPUTS]
+    assert "taken" in {agree(translator, path, message, codecs) for message in found.messages}
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

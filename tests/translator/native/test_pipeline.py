@@ -54,12 +54,12 @@ PROJECTIONS = (
     EventOutput(DROPPING, OutputTopic("small", 5, 1_500)),
 )
 """The second topic has no room for half of the records."""
-IN_PYTHON = (
+MORE = (
     EventOutput(JsonCodec(), OutputTopic("json", 3, ROOMY)),
     PROJECTIONS[0],
     EventOutput(UpsertCodec(), OutputTopic("rows", 5, 900)),
 )
-"""Python encodes the first and the last one, and the last topic has no room for some of the records."""
+"""The last topic has no room for some of the records."""
 SCHEMAS, METADATA, LETTERS = (OutputTopic(name, 1, ROOMY) for name in ("schemas", "metadata", "letters"))
 
 
@@ -121,9 +121,7 @@ def values(count: int) -> list[bytes]:
     return [message.value or b"" for message in feed("canal", 8, count).messages]
 
 
-@pytest.mark.parametrize(
-    "projections", [(), PROJECTIONS, IN_PYTHON], ids=["canonical", "projections", "encoded in Python"]
-)
+@pytest.mark.parametrize("projections", [(), PROJECTIONS, MORE], ids=["canonical", "debezium", "json and upsert"])
 @pytest.mark.parametrize("holds", [(), tuple(ErrorCode)], ids=["dead letters", "holds"])
 @pytest.mark.parametrize("seed", range(6))
 def test_batches_leave_the_same_behind(

@@ -10,6 +10,7 @@ from bench.steps.shop_updates import feed
 from tests.translator.native import needs_extension
 from tests.translator.native.test_pipeline import Run, values
 from tests.translator.service._pipeline import CANAL_ROW, PARTITION, PROJECTED, Bench, record
+from translator.codecs import Codec
 from translator.codecs.avro import AvroCodec
 from translator.codecs.debezium import DebeziumCodec, Options
 from translator.codecs.filtered import FilteredCodec
@@ -62,10 +63,13 @@ def test_what_a_projection_does_not_get_it_cannot_refuse() -> None:
 
 
 @needs_extension
-@pytest.mark.parametrize("schema_block", [False, True])
-def test_both_ways_leave_the_same_behind(schema_block: bool) -> None:
+@pytest.mark.parametrize(
+    "codec",
+    [DebeziumCodec(Options(tombstones=True)), DebeziumCodec(Options(schema_block=True)), JsonCodec(), AvroCodec()],
+    ids=["debezium", "debezium with schema", "json", "avro"],
+)
+def test_both_ways_leave_the_same_behind(codec: Codec) -> None:
     """A projection with or without the table does not keep the native path from handling its messages."""
-    codec = DebeziumCodec(Options(schema_block=schema_block, tombstones=True))
     projections = tuple(
         EventOutput(FilteredCodec(codec, TableFilter(*choice)), OutputTopic(name, 3, 1_000_000))
         for name, choice in {
@@ -100,10 +104,6 @@ def test_a_table_that_the_canonical_topic_does_not_get_goes_the_plain_way() -> N
     assert taken(AvroCodec()) == taken(FilteredCodec(AvroCodec(), elsewhere))
     nothing = TableFilter(exclude=[TableChoice(table="*")])
     assert {"layout"} == set(taken(FilteredCodec(AvroCodec(), nothing)))
-
-
-def test_the_native_path_writes_only_debezium() -> None:
-    assert None is FilteredCodec(AvroCodec(), ORDERS).native(1_000)
 
 
 def test_the_settings_choose() -> None:

@@ -3,8 +3,6 @@
 //! `native.py` in that package determines what happens to a row in each case, and provides the parts that all rows with
 //! one operation share.
 
-use std::io::Write;
-
 use pyo3::prelude::*;
 
 use crate::avro;
@@ -24,22 +22,15 @@ const DELETE: &[u8] = b"\"d\"";
 const NEW_KEY: &str = "__debezium.newkey";
 const OLD_KEY: &str = "__debezium.oldkey";
 
-/// A projection of one source.
+/// The parts that the records of one operation share.
 #[derive(FromPyObject)]
-pub struct Projection {
-    /// Maximum size of a record, as computed by `record_size`.
-    pub max_record: usize,
+pub struct DebeziumOperation {
     /// Offsets below this have an ordinal.
     offsets: i64,
     /// A delete is followed by a tombstone.
     tombstones: bool,
     /// Columns that a row lacks are left out.
     omits: bool,
-}
-
-/// The parts that the records of one operation share.
-#[derive(FromPyObject)]
-pub struct Projected {
     /// `source` up to its `sequence`.
     source: Vec<u8>,
     /// The part of `source` after the times.
@@ -101,32 +92,25 @@ pub struct Event {
     pub has_tombstone: bool,
 }
 
-impl Projection {
+impl DebeziumOperation {
     /// Returns the events of a row: none if the projection leaves such rows out, and two if the key changed.
-    pub fn events(
-        &self,
-        py: Python<'_>,
-        place: &Place,
-        head: &Head<'_>,
-        projected: &Projected,
-        row: &Row<'_>,
-    ) -> Read<Vec<Event>> {
+    pub fn events(&self, py: Python<'_>, place: &Place, head: &Head<'_>, row: &Row<'_>) -> Read<Vec<Event>> {
         if row.unavailable.is_some() {
             return Err(Reason::Projection); // a policy determines what happens to withheld values
         }
-        if projected.blocks.is_some() {
-            check(&projected.columns, row)?;
+        if self.blocks.is_some() {
+            check(&self.columns, row)?;
         }
-        let images = projected.images(row)?;
+        let images = self.images(row)?;
         if head.offset >= self.offsets || !(self.omits || images.missing.is_empty()) {
             return Err(Reason::Projection);
         }
         let unavailable = (!images.missing.is_empty()).then(|| json::array(&images.missing));
-        let key_of = |key: &[u8]| projected.key(py, key);
+        let key_of = |key: &[u8]| self.key(py, key);
         let event = |part: Part<'_>| {
             Ok(Event {
                 key: part.key.map(key_of).transpose()?,
-                value: projected.value(py, place, head, row, &part)?,
+                value: self.value(py, place, head, row, &part)?,
                 unavailable: unavailable.clone(),
                 other_key: part.other_key.map(|(header, key)| Ok((header, key_of(key)?))).transpose()?,
                 has_tombstone: self.tombstones && part.op == DELETE && part.key.is_some(),
@@ -136,7 +120,7 @@ impl Projection {
             return moved(row, &images, key_old, key)?.map(event).into_iter().collect();
         }
         let case = images.before as usize * 2 + usize::from(row.key.is_some());
-        let changes = projected.changes.get(case).and_then(Option::as_ref).ok_or(Reason::Projection)?;
+        let changes = self.changes.get(case).and_then(Option::as_ref).ok_or(Reason::Projection)?;
         changes.iter().map(|change| event(change.part(row))).collect()
     }
 }
@@ -177,7 +161,7 @@ impl Change {
     }
 }
 
-impl Projected {
+impl DebeziumOperation {
     /// Returns the record key for the key of a row.
     fn key(&self, py: Python<'_>, key: &[u8]) -> Read<Vec<u8>> {
         let Some(blocks) = &self.blocks else { return Ok(key.to_vec()) };
@@ -220,7 +204,7 @@ impl Projected {
         out.extend_from_slice(&self.source);
         out.extend_from_slice(b"\"sequence\":");
         place.sequence(out, head, row);
-        number(out, ",\"lsn\":", (head.offset << 21) | ((row.index as i64) << 1) | part.number);
+        number(out, b",\"lsn\":", (head.offset << 21) | ((row.index as i64) << 1) | part.number);
         if let Some(commit_us) = head.commit_us {
             times(out, commit_us);
         }
@@ -329,9 +313,9 @@ fn holds(changed: &[u8], quoted: &[u8]) -> bool {
     false
 }
 
-fn number(out: &mut Vec<u8>, member: &str, number: i64) {
-    // Writing to memory never fails.
-    let _ = write!(out, "{member}{number}");
+fn number(out: &mut Vec<u8>, member: &[u8], number: i64) {
+    out.extend_from_slice(member);
+    json::number(out, number);
 }
 
 fn write_transaction(out: &mut Vec<u8>, tx: Option<&Transaction<'_>>) {
@@ -342,16 +326,16 @@ fn write_transaction(out: &mut Vec<u8>, tx: Option<&Transaction<'_>>) {
     out.extend_from_slice(b"{\"id\":");
     json::text(out, tx.id);
     if let Some(seq) = tx.seq {
-        number(out, ",\"total_order\":", seq);
+        number(out, b",\"total_order\":", seq);
     }
     out.push(b'}');
 }
 
 /// Appends milliseconds, microseconds and, between the years 1677 and 2262, nanoseconds.
 fn times(out: &mut Vec<u8>, us: i64) {
-    number(out, ",\"ts_ms\":", us.div_euclid(1000));
-    number(out, ",\"ts_us\":", us);
+    number(out, b",\"ts_ms\":", us.div_euclid(1000));
+    number(out, b",\"ts_us\":", us);
     if let Some(ns) = us.checked_mul(1000) {
-        number(out, ",\"ts_ns\":", ns);
+        number(out, b",\"ts_ns\":", ns);
     }
 }

@@ -1,4 +1,6 @@
-//! Writes texts and bytes as JSON strings, spelled as by the canonical encoder.
+//! Writes JSON as the canonical encoder spells it.
+
+use std::io::Write;
 
 use crate::scan::is_plain;
 
@@ -23,6 +25,12 @@ pub fn inside(out: &mut Vec<u8>, text: &[u8]) {
         }
     }
     out.extend_from_slice(&text[copied..]);
+}
+
+/// Appends a number.
+pub fn number(out: &mut Vec<u8>, number: i64) {
+    // Writing to memory never fails.
+    let _ = write!(out, "{number}");
 }
 
 /// Returns an array of texts that are already JSON.

@@ -20,7 +20,9 @@ mod dts_record;
 mod dts_times;
 mod event;
 mod generations;
+mod header;
 mod json;
+mod json_output;
 mod known_rows;
 mod masks;
 mod notes;
@@ -45,7 +47,7 @@ mod times;
 use pyo3::prelude::*;
 
 /// The version of the interface to Python, the same as in `translator/_native/__init__.py`.
-const SEAM: u32 = 10;
+const SEAM: u32 = 11;
 
 /// The extension module `translator._native.rows`.
 #[pymodule]

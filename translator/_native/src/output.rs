@@ -4,8 +4,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString};
 
 use crate::continuity::Evidence;
-use crate::debezium::{Projected, Projection};
+use crate::debezium::DebeziumOperation;
 use crate::event::datum;
+use crate::header::Header;
+use crate::json_output::JsonOperation;
 use crate::python_event::Classes;
 use crate::reason::{Read, Reason};
 use crate::row::{Head, Place, Row};
@@ -37,16 +39,12 @@ pub struct Taken {
 
 /// The parts that all records of a source share.
 pub struct Form {
-    /// The header before the datum of the canonical topic. None if Python encodes that topic.
-    header: Option<Vec<u8>>,
     /// Creates events, if Python encodes an output.
     events: Option<Classes>,
     /// The name of the source.
     source: String,
-    /// Maximum size of a record, as computed by `record_size`.
-    max_record: usize,
-    /// The outputs other than the canonical topic.
-    projections: Vec<Projection>,
+    /// Maximum size of a record, as computed by `record_size`, for each output that is written here.
+    max_records: Vec<usize>,
     /// The class of a record, called with key, value and headers.
     record: Py<PyAny>,
     /// Converts a cell, given its text and its converter.
@@ -60,11 +58,9 @@ impl Form {
     /// Reads a `RecordForm`.
     pub fn of(form: &Bound<'_, PyAny>) -> PyResult<Self> {
         Ok(Self {
-            header: form.getattr("header")?.extract()?,
             events: form.getattr("events")?.extract()?,
             source: form.getattr("source")?.extract()?,
-            max_record: form.getattr("max_record")?.extract()?,
-            projections: form.getattr("projections")?.extract()?,
+            max_records: form.getattr("max_records")?.extract()?,
             record: form.getattr("record")?.unbind(),
             convert_cell: form.getattr("convert_cell")?.unbind(),
             convert_bytes: form.getattr("convert_bytes")?.unbind(),
@@ -85,16 +81,42 @@ impl Form {
         head: &'a Head<'a>,
         operation: &'a Operation,
     ) -> Records<'a> {
-        let projected = self.projections.iter().map(|_| PyList::empty(py)).collect();
-        Records {
-            py,
-            form: self,
-            place,
-            head,
-            operation,
-            canonical: PyList::empty(py),
-            projected,
-            events: PyList::empty(py),
+        let outputs = self.max_records.iter().map(|_| PyList::empty(py)).collect();
+        Records { py, form: self, place, head, operation, outputs, events: PyList::empty(py) }
+    }
+}
+
+/// The parts that the records of one operation share, in one output.
+pub enum OutputOperation {
+    Avro(AvroOperation),
+    Json(JsonOperation),
+    Debezium(DebeziumOperation),
+}
+
+/// The parts that the datums of one operation share.
+#[derive(FromPyObject)]
+pub struct AvroOperation {
+    header: Header,
+    /// Key changes become two events, which is not supported.
+    splits_key_changes: bool,
+}
+
+impl OutputOperation {
+    fn splits_key_changes(&self) -> bool {
+        match self {
+            Self::Avro(avro) => avro.splits_key_changes,
+            Self::Json(json) => json.splits_key_changes,
+            Self::Debezium(_) => false,
+        }
+    }
+}
+
+impl<'py> FromPyObject<'py> for OutputOperation {
+    fn extract_bound(python: &Bound<'py, PyAny>) -> PyResult<Self> {
+        match python.get_type().name()?.to_str()? {
+            "AvroOperation" => python.extract().map(Self::Avro),
+            "JsonOperation" => python.extract().map(Self::Json),
+            _ => python.extract().map(Self::Debezium),
         }
     }
 }
@@ -106,8 +128,7 @@ pub struct Records<'a> {
     place: &'a Place,
     head: &'a Head<'a>,
     operation: &'a Operation,
-    canonical: Bound<'a, PyList>,
-    projected: Vec<Bound<'a, PyList>>,
+    outputs: Vec<Bound<'a, PyList>>,
     events: Bound<'a, PyList>,
 }
 
@@ -122,37 +143,39 @@ impl<'a> Records<'a> {
     pub fn add(&self, row: &Row<'_>) -> Read<()> {
         let id = self.place.id(self.head, row);
         let headers = self.headers(&id)?;
-        if let Some(header) = &self.form.header {
-            let value = datum(header, self.place, self.head, self.operation, row, &id);
-            let mut key = row.record_key.to_vec();
-            if let Some(own) = row.key {
-                key.push(b',');
-                key.extend_from_slice(own);
-            }
-            key.push(b']');
-            self.append(&self.canonical, Some(&key), Some(&value), &headers, self.form.max_record)?;
-        }
         if let Some(classes) = &self.form.events {
             let event = classes.event(self.py, self.place, self.head, self.operation, row, &id)?;
             self.events.append(event).map_err(|_| Reason::Panic)?;
         }
-        let projections = self.form.projections.iter().zip(&self.operation.projections);
-        for ((projection, projected), records) in projections.zip(&self.projected) {
-            self.project(projection, projected, row, &headers, records)?;
+        for (number, operation) in self.operation.outputs.iter().enumerate() {
+            match operation {
+                None => {}
+                Some(operation) if row.key_old.is_some() && operation.splits_key_changes() => {
+                    return Err(Reason::Projection);
+                }
+                Some(OutputOperation::Avro(avro)) => {
+                    let value = datum(avro.header.bytes(self.py)?, self.place, self.head, self.operation, row, &id);
+                    self.append(number, Some(&row.whole_key()), Some(&value), &headers)?;
+                }
+                Some(OutputOperation::Json(json)) => {
+                    let value = json.value(self.place, self.head, row, &id)?;
+                    self.append(number, Some(&row.whole_key()), Some(&value), &headers)?;
+                }
+                Some(OutputOperation::Debezium(debezium)) => self.add_debezium(number, debezium, row, &headers)?,
+            }
         }
         Ok(())
     }
 
-    /// Adds the records of a row for a projection.
-    fn project(
+    /// Adds the Debezium events of a row.
+    fn add_debezium(
         &self,
-        projection: &Projection,
-        projected: &Projected,
+        output: usize,
+        operation: &DebeziumOperation,
         row: &Row<'_>,
         headers: &Headers<'a>,
-        records: &Bound<'a, PyList>,
     ) -> Read<()> {
-        for event in projection.events(self.py, self.place, self.head, projected, row)? {
+        for event in operation.events(self.py, self.place, self.head, row)? {
             let unavailable = event.unavailable.as_ref().map(|names| (UNAVAILABLE_HEADER, &names[..]));
             let other_key = event.other_key.as_ref().map(|(name, key)| (*name, &key[..]));
             let more = [unavailable, other_key];
@@ -160,9 +183,9 @@ impl<'a> Records<'a> {
                 more.iter().any(Option::is_some).then(|| self.with(headers, more.into_iter().flatten())).transpose()?;
             let headers = all.as_ref().unwrap_or(headers);
             let key = event.key.as_deref();
-            self.append(records, key, Some(&event.value), headers, projection.max_record)?;
+            self.append(output, key, Some(&event.value), headers)?;
             if event.has_tombstone {
-                self.append(records, key, None, headers, projection.max_record)?;
+                self.append(output, key, None, headers)?;
             }
         }
         Ok(())
@@ -170,11 +193,7 @@ impl<'a> Records<'a> {
 
     /// Returns the result for the message, with the evidence for the continuity check.
     pub fn taken(self, evidence: Option<Evidence>) -> Read<Taken> {
-        let canonical = self.form.header.as_ref().map(|_| self.canonical);
-        let outputs = PyList::new(self.py, canonical).map_err(|_| Reason::Panic)?;
-        for records in self.projected {
-            outputs.append(records).map_err(|_| Reason::Panic)?;
-        }
+        let outputs = PyList::new(self.py, self.outputs).map_err(|_| Reason::Panic)?;
         Ok(Taken {
             operation: self.operation.python.clone_ref(self.py),
             outputs: outputs.unbind(),
@@ -184,22 +203,15 @@ impl<'a> Records<'a> {
         })
     }
 
-    fn append(
-        &self,
-        records: &Bound<'a, PyList>,
-        key: Option<&[u8]>,
-        value: Option<&[u8]>,
-        headers: &Headers<'_>,
-        max_record: usize,
-    ) -> Read<()> {
+    fn append(&self, output: usize, key: Option<&[u8]>, value: Option<&[u8]>, headers: &Headers<'_>) -> Read<()> {
         let size = |part: Option<&[u8]>| part.map_or(0, <[u8]>::len);
-        if size(key) + size(value) + headers.size > max_record {
+        if size(key) + size(value) + headers.size > self.form.max_records[output] {
             return Err(Reason::Size);
         }
         let bytes = |part: Option<&[u8]>| part.map(|part| PyBytes::new(self.py, part));
         let parts = (bytes(key), bytes(value), &headers.list);
         let record = self.form.record.bind(self.py).call1(parts).map_err(|_| Reason::Panic)?;
-        records.append(record).map_err(|_| Reason::Panic)
+        self.outputs[output].append(record).map_err(|_| Reason::Panic)
     }
 
     /// Returns these headers and more.

@@ -216,6 +216,14 @@ impl Place {
 }
 
 impl Row<'_> {
+    /// The key of a record, with the row's own key.
+    pub fn whole_key(&self) -> Vec<u8> {
+        match self.key {
+            None => [self.record_key, b"]"].concat(),
+            Some(key) => [self.record_key, b",", key, b"]"].concat(),
+        }
+    }
+
     /// The last two parts of its `pos`: the offset of its message, and its number in the message.
     pub fn place_in(&self, head: &Head<'_>) -> String {
         format!("{:019}.{:06}", head.offset, self.index)

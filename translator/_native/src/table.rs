@@ -7,8 +7,8 @@ use pyo3::types::{PyBytes, PyTuple};
 use crate::avro_json::Step;
 use crate::cells::{Kind, Reader};
 use crate::continuity::Checked;
-use crate::debezium::Projected;
 use crate::generations::Generations;
+use crate::output::OutputOperation;
 use crate::reason::{Read, Reason};
 use crate::scan::Cell;
 
@@ -44,8 +44,8 @@ pub struct Operation {
     pub last_headers: Vec<Py<PyAny>>,
     /// The size of a record without its key, value and id.
     pub fixed_size: usize,
-    /// The shared parts of the records for each projection.
-    pub projections: Vec<Projected>,
+    /// The shared parts of the records for each output. An output that is None gets no records.
+    pub outputs: Vec<Option<OutputOperation>>,
     /// The fields of an event from `kind` to `table`.
     pub event_names: Vec<Py<PyAny>>,
     /// The field `schema_id` of an event.
@@ -68,7 +68,7 @@ impl<'py> FromPyObject<'py> for Operation {
             first_headers: list("first_headers")?,
             last_headers: list("last_headers")?,
             fixed_size: python.getattr("fixed_size")?.extract()?,
-            projections: python.getattr("projections")?.extract()?,
+            outputs: python.getattr("outputs")?.extract()?,
             event_names: list("event_names")?,
             event_schema_id: python.getattr("event_schema_id")?.unbind(),
             checked: Checked::of(python)?,

@@ -13,11 +13,11 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from cdc_core.envelope import ChangeEvent, TableSchema
-from translator._native.layout import ProjectionForm
+from translator._native.layout import DebeziumOperation
 from translator.codecs.debezium.envelope import payload
 from translator.codecs.debezium.form import Envelopes, FormOf, Keys, plain, with_schema
 from translator.codecs.debezium.images import Columns, ConnectChange, ImageRow, changes, refusal, told_by
-from translator.codecs.debezium.native import native_projection
+from translator.codecs.debezium.native import native_operation
 from translator.codecs.debezium.options import Options
 from translator.codecs.record import Record, record_headers
 from translator.errors import MessageError
@@ -38,13 +38,8 @@ class DebeziumCodec:
         self._options = options
         self._form_of = _FORMS[options.schema_block]()
 
-    def native(self, max_record: int) -> ProjectionForm:
-        """Return the settings that the native path needs for a projection.
-
-        Args:
-            max_record: maximum record size in bytes.
-        """
-        return native_projection(self._options, self._form_of, max_record)
+    def native_operation(self, event: ChangeEvent, schema: TableSchema | None) -> DebeziumOperation:
+        return native_operation(self._options, self._form_of, event, schema)
 
     def encode(self, event: ChangeEvent, schema: TableSchema | None = None) -> list[Record]:
         """Return an event's records: two for a key change, and a delete may be followed by a tombstone.

@@ -7,21 +7,12 @@ of a sample record.
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import product
 
 import msgspec
 
-from cdc_core.envelope import NO_KEY, ChangeEvent, Context, Detail, ImageText, Origin, TableSchema
-from cdc_core.position import position
-from translator._native.layout import (
-    LayoutOperation,
-    NativeLayout,
-    ProjectedChange,
-    ProjectedColumn,
-    ProjectedOperation,
-    ProjectionForm,
-)
+from cdc_core.envelope import ChangeEvent, TableSchema
+from translator._native.layout import DebeziumOperation, ProjectedChange, ProjectedColumn
 from translator.codecs.debezium.connect import TableTypes
 from translator.codecs.debezium.envelope import OFFSET_LIMIT, payload
 from translator.codecs.debezium.form import Form, FormOf
@@ -60,31 +51,30 @@ def _block(record: bytes) -> bytes:
     return bytes(_columns(record)["schema"])
 
 
-def native_projection(options: Options, form_of: FormOf, max_record: int) -> ProjectionForm:
-    """Return a projection's record format.
+def native_operation(
+    options: Options, form_of: FormOf, event: ChangeEvent, schema: TableSchema | None
+) -> DebeziumOperation:
+    """Return what a projection's records for one operation share.
 
     Args:
-        max_record: maximum record size in bytes.
+        event: a sample event with this operation.
     """
-    omits = options.unavailable == "omit"
-    return ProjectionForm(max_record, OFFSET_LIMIT, options.tombstones, omits, partial(_operation, options, form_of))
-
-
-def _operation(
-    options: Options, form_of: FormOf, source: str, dialect: str, layout: NativeLayout, operation: LayoutOperation
-) -> ProjectedOperation:
-    schema = layout.schema if operation.with_schema else None
-    event = _event(source, dialect, layout, operation)
-    text = msgspec.json.encode(payload(event, ConnectChange(operation.op, None, None, None), 0))
+    if event.op is None:
+        raise ValueError("a row event has no op")
+    op = event.op
+    text = msgspec.json.encode(payload(event, ConnectChange(op, None, None, None), 0))
     head, _, rest = text.partition(b'"source":')[2].partition(b'"sequence":')
     origin = rest.partition(b',"lsn":0')[2].partition(b',"transaction":')[0]
     cases = product(_BEFORE, (None, _KEY))
-    return ProjectedOperation(
+    return DebeziumOperation(
+        OFFSET_LIMIT,
+        options.tombstones,
+        options.unavailable == "omit",
         head,
         origin,
-        tuple(_changes(options, operation.op, before, key) for before, key in cases),
+        tuple(_changes(options, op, before, key) for before, key in cases),
         _projected_columns(schema) if schema else (),
-        _Blocks(event, operation.op, form_of(event, schema)) if options.schema_block else None,
+        _Blocks(event, op, form_of(event, schema)) if options.schema_block else None,
     )
 
 
@@ -94,35 +84,6 @@ def _projected_columns(schema: TableSchema) -> tuple[ProjectedColumn, ...]:
         ProjectedColumn(msgspec.json.encode(column.name), column.name in types.declared, column.name in types.floats)
         for column in schema.columns
     )
-
-
-def _event(source: str, dialect: str, layout: NativeLayout, operation: LayoutOperation) -> ChangeEvent:
-    """Return an event with this operation, without position and times."""
-    table, writer = layout.table, operation.writer
-    at = Context(
-        id="",
-        source=source,
-        dialect=dialect,
-        variant=writer.variant,
-        variant_basis=writer.variant_basis,
-        dbms=writer.dbms,
-        server=writer.server,
-        task=writer.task,
-        db=table.db,
-        schema=table.schema,
-        table=table.table,
-        pos=position(0, 0),
-        pos_scope="",
-        pos_native=None,
-        ts_commit_us=None,
-        ts_capture_us=None,
-        ts_origin_us=0,
-        schema_id=None,
-        tx=None,
-        origin=Origin("", 0, 0, 0, 1),
-    )
-    event = ChangeEvent.insert(at, NO_KEY, ImageText("{}", "partial"), Detail())
-    return msgspec.structs.replace(event, op=operation.op)
 
 
 def _changes(
