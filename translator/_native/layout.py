@@ -222,6 +222,35 @@ class SchemaBlocks(Protocol):
         ...
 
 
+AvroColumn: TypeAlias = tuple[bytes, str, int, int]
+"""A column in an Avro schema: its name as JSON, its type, and the precision and scale of a decimal number."""
+
+
+class NativeAvroTable(Struct, frozen=True):
+    """A table's keys and rows in Avro, for one schema and one set of key types, in the extension's format."""
+
+    key_header: Callable[[], bytes]
+    """Returns the bytes before each key. Raises an exception if they are not known yet."""
+
+    value_header: Callable[[], bytes]
+    """Returns the bytes before each value, like `key_header`."""
+
+    key: tuple[AvroColumn, ...]
+    columns: tuple[AvroColumn, ...]
+
+
+class AvroTables(Struct, frozen=True):
+    """A table's keys and rows in Avro, for one operation."""
+
+    find: Callable[[bytes | None], NativeAvroTable]
+    """Returns the table for rows with this key, as JSON, or without a key. Raises an exception if the rows are
+    rejected.
+    """
+
+    key_only: bool
+    """Only the key of a row is written, because the types of its other columns are not known."""
+
+
 class DebeziumOperation(Struct, frozen=True):
     """The parts that a Debezium projection's records with one operation share, in the extension's format."""
 
@@ -233,7 +262,7 @@ class DebeziumOperation(Struct, frozen=True):
     """If a row lacks one of the table's columns, the column is omitted and listed in a header."""
 
     source: bytes
-    """The field `source`, as JSON, up to its `sequence`."""
+    """The field `source`, as JSON or Avro, up to its `sequence`."""
 
     origin: bytes
     """The rest of `source`, after the times."""
@@ -248,7 +277,10 @@ class DebeziumOperation(Struct, frozen=True):
     """The columns in the schema to which the events refer."""
 
     blocks: SchemaBlocks | None
-    """None if keys and values have no schema."""
+    """None if keys and values have no schema block."""
+
+    tables: AvroTables | None = None
+    """None if keys and values are JSON."""
 
 
 OutputOperation: TypeAlias = AvroOperation | JsonOperation | DebeziumOperation

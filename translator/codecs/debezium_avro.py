@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Set
+from functools import partial
 from typing import Any, Literal, TypeAlias, get_type_hints
 
 import msgspec
@@ -15,12 +16,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cdc_core.envelope import NAMESPACE, ChangeEvent, TableSchema
+from translator._native.layout import AvroTables, DebeziumOperation, NativeAvroTable
 from translator.codecs import _datum
 from translator.codecs.avro import confluent_header
 from translator.codecs.debezium import envelopes
 from translator.codecs.debezium.avro_types import AvroTable, KeyKinds, Node, key_kinds
-from translator.codecs.debezium.envelope import ConnectSource, Payload, Transaction
-from translator.codecs.debezium.images import Columns, refusal, told_by
+from translator.codecs.debezium.envelope import ConnectSource, Payload, Transaction, payload
+from translator.codecs.debezium.images import Columns, ConnectChange, operation_of, refusal, told_by
+from translator.codecs.debezium.native import debezium_operation
 from translator.codecs.debezium.options import MissingBefore, Truncate
 from translator.codecs.debezium.options import Options as ImageOptions
 from translator.codecs.record import Record
@@ -110,6 +113,21 @@ class DebeziumAvroCodec:
         except MessageError as error:
             raise told_by(self.name, error) from None
 
+    def native_operation(self, event: ChangeEvent, schema: TableSchema | None) -> DebeziumOperation:
+        source = payload(event, ConnectChange(operation_of(event), None, None, None), 0).source
+        head, origin = _scalars(source, _SOURCE_HEAD), _scalars(source, _SOURCE_ORIGIN)
+        tables = AvroTables(partial(self._native_table, event, schema), schema is None)
+        return debezium_operation(self._images, event, schema, head, origin, tables=tables)
+
+    def _native_table(self, event: ChangeEvent, schema: TableSchema | None, key: bytes | None) -> NativeAvroTable:
+        """Return the table for rows with this key.
+
+        Raises:
+            MessageError: an option rejects the rows, or the format cannot express them faithfully.
+        """
+        keyed = replace(event, key=None if key is None else key.decode())
+        return self._form_of(keyed if schema is not None else _without_types(keyed), schema).native()
+
     def _form_of(self, event: ChangeEvent, schema: TableSchema | None) -> _AvroForm:
         text = event.key_old if event.key is None else event.key
         kinds = key_kinds(None if text is None else _columns(text), schema)
@@ -178,6 +196,10 @@ class _AvroForm:
         self._key = _Header(ids, key_subject, table.key_schema())
         self._value = _Header(ids, value_subject, _envelope(table))
 
+    def native(self) -> NativeAvroTable:
+        """Return the table in the extension's format."""
+        return self._table.native(self._key.bytes, self._value.bytes)
+
     def fit(self, columns: Columns) -> Set[str]:
         return _NOTHING
 
@@ -239,6 +261,10 @@ def _fields(kind: type[Struct], names: tuple[str, ...] | None = None) -> _Fields
 
 
 _SOURCE = _fields(ConnectSource)
+_SOURCE_HEAD = _fields(ConnectSource, ("version", "connector", "name", "snapshot"))
+_SOURCE_ORIGIN = _fields(ConnectSource, ("db", "schema", "table", "server", "task"))
+"""The fields before and after those that differ between the records of a table's operation."""
+
 _TRANSACTION = _fields(Transaction)
 _TIMES = _fields(Payload, ("op", "ts_ms", "ts_us", "ts_ns"))
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from itertools import islice
 from random import Random
 from typing import Any
+from zlib import crc32
 
 import msgspec
 import pytest
@@ -14,9 +15,11 @@ from bench.steps.shop_updates import declaration, feed
 from tests.translator.dialects.case import find_cases, opened
 from tests.translator.native import needs_extension, shareplex_mutants
 from tests.translator.native.canal_mutants import mutants, with_two_images
-from translator.codecs import Codec
+from translator.codecs import Codec, Framing
+from translator.codecs import build as build_codec
 from translator.codecs.avro import AvroCodec
 from translator.codecs.record import Record
+from translator.codecs.registered import TableSchemas
 from translator.dialects import build
 from translator.dialects.shareplex.instants import Instants
 from translator.message import DeclaredTable, Dialect, Limits, Message, Setup
@@ -60,6 +63,17 @@ def opened_path(
     path = native_path(translator, [(codec, max_bytes) for codec in codecs])
     assert isinstance(path, NativePath), path
     return translator, path
+
+
+def registered(name: str, **options: Any) -> Codec:
+    """Return a codec whose schemas a registry knows."""
+
+    def id_of(subject: str, text: str) -> int:
+        return crc32(f"{subject} {text}".encode()) >> 1 or 1
+
+    return build_codec(
+        name, options, Framing(tables=TableSchemas(id_of, lambda event: f"t.{event.table}"), routed=True)
+    )
 
 
 def as_insert(value: bytes) -> bytes:

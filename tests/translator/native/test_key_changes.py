@@ -11,7 +11,7 @@ import pytest
 from tests.translator.dialects.dts_avro.composer import encode, fields, integer, record
 from tests.translator.native import needs_extension
 from tests.translator.native.qlik_mutants import enveloped
-from tests.translator.native.test_equality import agree, opened_path
+from tests.translator.native.test_equality import agree, opened_path, registered
 from tests.translator.native.test_qlik import at
 from translator.codecs import Codec, build
 from translator.codecs.avro import AvroCodec
@@ -81,6 +81,7 @@ OUTPUTS: Mapping[str, tuple[Codec, ...]] = {
     "canonical topic": (AvroCodec(),),
     "debezium": (AvroCodec(), DebeziumCodec(), DebeziumCodec(Options(schema_block=True, tombstones=True))),
     "json": (build("json", {}), build("upsert", {})),
+    "debezium_avro": (AvroCodec(), registered("debezium_avro", tombstones=True)),
 }
 OLD: Row = {"a": 1, "b": 2, "c": 3}
 CHANGES: Mapping[str, tuple[Row, Row]] = {
@@ -115,6 +116,15 @@ def test_a_key_with_null_is_left_to_the_plain_path(writer: str, change: tuple[Ro
     dialect, written_by = WRITERS[writer]
     translator, path = opened_path(dialect)
     assert agree(translator, path, at(5, written_by(*change))) == "key"
+
+
+@pytest.mark.parametrize(("value", "became"), [(False, "taken"), ("x", "projection")])
+def test_a_key_that_changes_its_type_is_left_to_the_plain_path_by_avro(value: object, became: str) -> None:
+    untyped = (DeclaredTable("*", key=("a",), columns={"a": "unknown", "c": "int32"}),)
+    dialect = build_dialect("shareplex", Setup("s", tables=untyped), {"preset": "quest"})
+    codecs = OUTPUTS["debezium_avro"]
+    translator, path = opened_path(dialect, codecs=codecs)
+    assert agree(translator, path, at(5, _shareplex({"a": True, "c": 3}, {"a": value, "c": 3})), codecs) == became
 
 
 def test_another_spelling_of_the_same_value_is_not_a_change() -> None:

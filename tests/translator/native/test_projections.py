@@ -25,6 +25,7 @@ from tests.translator.native.test_equality import (
     agree,
     as_insert,
     opened_path,
+    registered,
 )
 from tests.translator.native.test_qlik import DECLARED as QLIK_TABLES
 from tests.translator.native.test_qlik import NAMED, at, taught
@@ -40,15 +41,19 @@ from translator.translation.translate import Translator
 
 pytestmark = needs_extension
 
-PROJECTIONS = {
-    "defaults": Options(),
-    "tombstones": Options(tombstones=True),
-    "partial": Options(missing_before=("partial",), unavailable="placeholder"),
-    "drop_event": Options(missing_before=("merge", "drop_event"), unavailable="fail"),
-    "fail": Options(missing_before=("fail",)),
-    "schema_block": Options(schema_block=True, tombstones=True),
-    "schema_block partial": Options(schema_block=True, missing_before=("partial", "drop_event")),
-    "as_create": Options(missing_before=("as_create", "drop_event"), tombstones=True, truncate="emit"),
+
+PROJECTIONS: dict[str, Codec] = {
+    "defaults": DebeziumCodec(),
+    "tombstones": DebeziumCodec(Options(tombstones=True)),
+    "partial": DebeziumCodec(Options(missing_before=("partial",), unavailable="placeholder")),
+    "drop_event": DebeziumCodec(Options(missing_before=("merge", "drop_event"), unavailable="fail")),
+    "fail": DebeziumCodec(Options(missing_before=("fail",))),
+    "schema_block": DebeziumCodec(Options(schema_block=True, tombstones=True)),
+    "schema_block partial": DebeziumCodec(Options(schema_block=True, missing_before=("partial", "drop_event"))),
+    "as_create": DebeziumCodec(Options(missing_before=("as_create", "drop_event"), tombstones=True, truncate="emit")),
+    "avro": registered("debezium_avro", unavailable="null", subject="topic_record"),
+    "avro partial": registered("debezium_avro", missing_before=["partial"], tombstones=True),
+    "avro drop_event": registered("debezium_avro", unavailable="placeholder", missing_before=["merge", "drop_event"]),
 }
 CANAL: dict[str, dict[str, Any]] = {
     "oss": {"profile": "oss"},
@@ -58,7 +63,7 @@ CANAL: dict[str, dict[str, Any]] = {
 
 def beside(*names: str) -> tuple[Codec, ...]:
     """Return the codecs of the canonical topic and of these projections."""
-    return (AvroCodec(), *(DebeziumCodec(PROJECTIONS[name]) for name in names))
+    return (AvroCodec(), *(PROJECTIONS[name] for name in names))
 
 
 @pytest.mark.parametrize("projection", PROJECTIONS)
@@ -78,7 +83,7 @@ def test_both_ways_agree_on_mutants(name: str, projection: str, tables: tuple[De
         agree(translator, path, Message("raw.x", 3, offset, 1_767_600_000_123, None, value, topic_id="abc"), codecs)
         for offset, value in enumerate(islice(mutants(seed, messages), 8 * settings.default.max_examples))
     )
-    assert found["taken"] > found.total() / 20
+    assert found["taken"] > found.total() / 40
     assert found["shape"] > 0
 
 
@@ -98,7 +103,8 @@ def test_both_ways_agree_on_mutants_of_shareplex(preset: str, declared: str, pro
             islice(shareplex_mutants.mutants(seed, messages), 8 * settings.default.max_examples)
         )
     )
-    assert found["taken"] > 0
+    # Without types, Avro has only the keys of deleted rows.
+    assert found["taken"] > 0 or (projection.startswith("avro") and not declared.startswith("columns"))
     assert found["shape"] > 0
 
 
@@ -131,7 +137,7 @@ def test_both_ways_agree_on_mutants_of_qlik(declared: str, projection: str) -> N
 @pytest.mark.parametrize("dialect", ["canal", "shareplex", "dts_avro", "qlik"])
 def test_common_messages_are_taken(dialect: str, columns: int) -> None:
     given = feed(dialect, columns, 200)
-    codecs = beside("defaults", "schema_block")
+    codecs = beside("defaults", "schema_block", "avro")
     translator, path = opened_path(given.dialect, codecs=codecs)
     assert {agree(translator, path, message, codecs) for message in given.messages} == {"taken"}
 
@@ -211,6 +217,6 @@ def test_a_block_is_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = WithSchema._keep
     monkeypatch.setattr(WithSchema, "_keep", lambda self, *shape: asked.append("block") or whole(self, *shape))
     given = feed("canal", 12, 200)
-    _, path = opened_path(given.dialect, codecs=beside("schema_block"))
+    _, path = opened_path(given.dialect, codecs=(AvroCodec(), DebeziumCodec(Options(schema_block=True))))
     assert not any(isinstance(taken, str) for taken in path.take(given.messages))
     assert len(asked) == 2

@@ -20,7 +20,17 @@ from cdc_core.envelope import ChangeEvent, TableSchema
 from tests.translator.dialects.case import opened
 from tests.translator.native import dts_avro_mutants, needs_extension, qlik_mutants, shareplex_mutants
 from tests.translator.native.canal_mutants import mutants, with_two_images
-from tests.translator.native.test_equality import CASES, DECLARED, KEYED, OFF, RESTARTED, ROOMY, agree, as_insert
+from tests.translator.native.test_equality import (
+    CASES,
+    DECLARED,
+    KEYED,
+    OFF,
+    RESTARTED,
+    ROOMY,
+    agree,
+    as_insert,
+    registered,
+)
 from tests.translator.native.test_equality import opened_path as opened_by_arrival
 from tests.translator.native.test_qlik import DECLARED as QLIK_TABLES
 from tests.translator.native.test_qlik import NAMED, at, taught
@@ -39,11 +49,6 @@ from translator.translation.translate import Events, Translator
 pytestmark = needs_extension
 
 
-def _registered(name: str, **options: Any) -> Codec:
-    """Return a codec whose schemas a registry knows."""
-    return build(name, options, Framing(tables=TableSchemas(lambda subject, text: 7, lambda event: "t"), routed=True))
-
-
 class _InPython:
     """A codec that the extension does not support."""
 
@@ -58,9 +63,9 @@ OUTPUTS: dict[str, tuple[Codec, ...]] = {
     "json": (AvroCodec(), JsonCodec()),
     "upsert": (AvroCodec(), build("upsert", {}), DebeziumCodec()),
     "upsert columns": (AvroCodec(), DebeziumCodec(), build("upsert", {"key": "columns", "schema_block": True})),
-    "debezium_avro": (AvroCodec(), _registered("debezium_avro")),
+    "debezium_avro": (AvroCodec(), registered("debezium_avro")),
     "canonical json": (JsonCodec(), DebeziumCodec(), build("upsert", {})),
-    "two events": (build("avro", {"key_change": "two_events"}), _registered("avro")),
+    "two events": (build("avro", {"key_change": "two_events"}), registered("avro")),
 }
 """The codecs of all outputs, canonical topic first."""
 

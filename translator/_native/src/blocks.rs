@@ -59,8 +59,7 @@ impl<'py> FromPyObject<'py> for Blocks {
 impl Blocks {
     /// Appends the block of a key.
     pub fn write_key(&self, py: Python<'_>, columns: &[Column], key: &[u8], out: &mut Vec<u8>) -> Read<()> {
-        let mut shape = b"key".to_vec();
-        describe(&mut shape, &typed(columns, key)?, &[])?;
+        let shape = [b"key", &shape_of_key(columns, key)?[..]].concat();
         self.write(shape, out, || self.key.bind(py).call1((PyBytes::new(py, key),)))
     }
 
@@ -107,6 +106,13 @@ impl Blocks {
         kept.insert(shape, block.to_vec());
         Ok(())
     }
+}
+
+/// Returns a description of the names and types of a key.
+pub fn shape_of_key(columns: &[Column], key: &[u8]) -> Read<Vec<u8>> {
+    let mut shape = vec![];
+    describe(&mut shape, &typed(columns, key)?, &[])?;
+    Ok(shape)
 }
 
 /// Checks that a block can express everything that was sent of a row, whether or not it is written.

@@ -1,4 +1,4 @@
-//! A row as a Debezium event for a projection: the JSON of `translator/codecs/debezium`.
+//! A row as Debezium events, and their JSON, as in `translator/codecs/debezium`. `debezium_avro.rs` writes their Avro.
 //!
 //! `native.py` in that package determines what happens to a row in each case, and provides the parts that all rows with
 //! one operation share.
@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 
 use crate::avro;
 use crate::blocks::{check, Blocks, Column};
+use crate::debezium_avro::AvroTables;
 use crate::json;
 use crate::reason::{Read, Reason};
 use crate::row::{Head, Place, Row, Transaction, STATE_FULL, STATE_KEY, STATE_MERGED};
@@ -31,16 +32,18 @@ pub struct DebeziumOperation {
     tombstones: bool,
     /// Columns that a row lacks are left out.
     omits: bool,
-    /// `source` up to its `sequence`.
-    source: Vec<u8>,
-    /// The part of `source` after the times.
-    origin: Vec<u8>,
+    /// `source` up to its `sequence`, as JSON or Avro.
+    pub source: Vec<u8>,
+    /// The part of `source` after the times, as JSON or Avro.
+    pub origin: Vec<u8>,
     /// Indexed by before image, then by whether the row has a key. Cases that are None are not supported.
     changes: Vec<Option<Vec<Change>>>,
     /// The columns of the schema to which the events refer.
     columns: Vec<Column>,
     /// The schema blocks, if keys and values have them.
     blocks: Option<Blocks>,
+    /// How to write Avro. None writes JSON.
+    tables: Option<AvroTables>,
 }
 
 /// The Debezium event of a row.
@@ -61,12 +64,12 @@ enum Before {
 }
 
 /// One Debezium event of a row, before it is written.
-struct Part<'a> {
+pub struct Part<'a> {
     /// As JSON.
-    op: &'a [u8],
-    key: Option<&'a [u8]>,
-    before: Option<&'a [u8]>,
-    after: Option<&'a [u8]>,
+    pub op: &'a [u8],
+    pub key: Option<&'a [u8]>,
+    pub before: Option<&'a [u8]>,
+    pub after: Option<&'a [u8]>,
     /// 1 for the second of two events, otherwise 0.
     number: i64,
     /// If the key changed: the header that refers to the other event, and the key of that event.
@@ -101,16 +104,22 @@ impl DebeziumOperation {
         if self.blocks.is_some() {
             check(&self.columns, row)?;
         }
+        let row = &self.tables.as_ref().map_or(*row, |tables| tables.reduced(row));
+        let table = self.tables.as_ref().map(|tables| tables.of(py, &self.columns, row)).transpose()?;
         let images = self.images(row)?;
         if head.offset >= self.offsets || !(self.omits || images.missing.is_empty()) {
             return Err(Reason::Projection);
         }
         let unavailable = (!images.missing.is_empty()).then(|| json::array(&images.missing));
-        let key_of = |key: &[u8]| self.key(py, key);
+        let key_of = |key: &[u8]| table.as_ref().map_or_else(|| self.key(py, key), |table| table.key(py, key));
+        let value_of = |part: &Part<'_>| match &table {
+            None => self.value(py, place, head, row, part),
+            Some(table) => table.value(py, self, place, head, row, part),
+        };
         let event = |part: Part<'_>| {
             Ok(Event {
                 key: part.key.map(key_of).transpose()?,
-                value: self.value(py, place, head, row, &part)?,
+                value: value_of(&part)?,
                 unavailable: unavailable.clone(),
                 other_key: part.other_key.map(|(header, key)| Ok((header, key_of(key)?))).transpose()?,
                 has_tombstone: self.tombstones && part.op == DELETE && part.key.is_some(),
@@ -203,8 +212,8 @@ impl DebeziumOperation {
         out.extend_from_slice(b",\"source\":");
         out.extend_from_slice(&self.source);
         out.extend_from_slice(b"\"sequence\":");
-        place.sequence(out, head, row);
-        number(out, b",\"lsn\":", (head.offset << 21) | ((row.index as i64) << 1) | part.number);
+        json::text(out, &place.sequence(head, row));
+        number(out, b",\"lsn\":", ordinal(head, row, part));
         if let Some(commit_us) = head.commit_us {
             times(out, commit_us);
         }
@@ -213,7 +222,7 @@ impl DebeziumOperation {
         write_transaction(out, head.tx.as_ref());
         out.extend_from_slice(b",\"op\":");
         out.extend_from_slice(part.op);
-        times(out, head.capture_us.unwrap_or(head.timestamp_ms * 1000));
+        times(out, head.captured_us());
         if let Some(key) = part.key {
             out.extend_from_slice(b",\"pkNames\":");
             out.extend_from_slice(&json::array(&names(key)?));
@@ -293,7 +302,7 @@ fn holds_all<'a>(image: &[&[u8]], columns: impl Iterator<Item = &'a [u8]>) -> bo
 }
 
 /// Returns the column names of an image, as JSON.
-fn names(image: &[u8]) -> Read<Vec<&[u8]>> {
+pub fn names(image: &[u8]) -> Read<Vec<&[u8]>> {
     let mut cells = Vec::with_capacity(16);
     Scanner::new(image)?.object(&mut cells).map_err(|_| Reason::Projection)?;
     Ok(cells.iter().map(|cell| cell.name.of(image)).collect())
@@ -311,6 +320,11 @@ fn holds(changed: &[u8], quoted: &[u8]) -> bool {
         rest = avro::after_text(rest);
     }
     false
+}
+
+/// Returns the number of an event in its raw partition.
+pub fn ordinal(head: &Head<'_>, row: &Row<'_>, part: &Part<'_>) -> i64 {
+    (head.offset << 21) | ((row.index as i64) << 1) | part.number
 }
 
 fn number(out: &mut Vec<u8>, member: &[u8], number: i64) {

@@ -14,6 +14,7 @@ mod canal_members;
 mod cells;
 mod continuity;
 mod debezium;
+mod debezium_avro;
 mod dts_avro;
 mod dts_cells;
 mod dts_record;
@@ -47,7 +48,7 @@ mod times;
 use pyo3::prelude::*;
 
 /// The version of the interface to Python, the same as in `translator/_native/__init__.py`.
-const SEAM: u32 = 11;
+const SEAM: u32 = 12;
 
 /// The extension module `translator._native.rows`.
 #[pymodule]

@@ -15,7 +15,7 @@ pub struct Place {
     pub pos_scope: Vec<u8>,
     /// Topic and partition, in Avro.
     pub origin: Vec<u8>,
-    /// An array of scope and position up to the offset, as JSON inside a JSON text.
+    /// An array of scope and position up to the offset, as JSON.
     sequence: Vec<u8>,
 }
 
@@ -49,6 +49,7 @@ pub struct Transaction<'a> {
 }
 
 /// The fields of one row.
+#[derive(Clone, Copy)]
 pub struct Row<'a> {
     /// The row's number in the message.
     pub index: usize,
@@ -192,26 +193,29 @@ impl Place {
         let mut origin = Vec::new();
         avro::text(&mut origin, topic.as_bytes());
         avro::long(&mut origin, partition);
-        let mut array = b"[".to_vec();
-        json::text(&mut array, scope.as_bytes());
-        array.extend_from_slice(b",\"");
-        array.extend_from_slice(ARRIVAL);
-        let mut sequence = b"\"".to_vec();
-        json::inside(&mut sequence, &array);
+        let mut sequence = b"[".to_vec();
+        json::text(&mut sequence, scope.as_bytes());
+        sequence.extend_from_slice(b",\"");
+        sequence.extend_from_slice(ARRIVAL);
         let id_prefix = format!("{source}/{topic}/{partition}/").into_bytes();
         Self { topic: topic.to_string(), partition, id_prefix, pos_scope, origin, sequence }
     }
 
-    /// Appends scope and position of an event, an array as JSON in a text of JSON.
-    pub fn sequence(&self, out: &mut Vec<u8>, head: &Head<'_>, row: &Row<'_>) {
-        out.extend_from_slice(&self.sequence);
-        out.extend_from_slice(row.place_in(head).as_bytes());
-        out.extend_from_slice(b"\\\"]\"");
+    /// Returns scope and position of an event, an array as JSON.
+    pub fn sequence(&self, head: &Head<'_>, row: &Row<'_>) -> Vec<u8> {
+        [&self.sequence[..], row.place_in(head).as_bytes(), b"\"]"].concat()
     }
 
     /// The `id` of an event.
     pub fn id(&self, head: &Head<'_>, row: &Row<'_>) -> Vec<u8> {
         [&self.id_prefix[..], format!("{}/{}", head.offset, row.index).as_bytes()].concat()
+    }
+}
+
+impl Head<'_> {
+    /// The time of the capture or, if it is not known, of the raw record, in microseconds since 1970.
+    pub fn captured_us(&self) -> i64 {
+        self.capture_us.unwrap_or(self.timestamp_ms * 1000)
     }
 }
 

@@ -16,8 +16,16 @@ from cdc_core.envelope import ChangeEvent, TableSchema
 from translator._native.layout import DebeziumOperation
 from translator.codecs.debezium.envelope import payload
 from translator.codecs.debezium.form import Envelopes, FormOf, Keys, plain, with_schema
-from translator.codecs.debezium.images import Columns, ConnectChange, ImageRow, changes, refusal, told_by
-from translator.codecs.debezium.native import native_operation
+from translator.codecs.debezium.images import (
+    Columns,
+    ConnectChange,
+    ImageRow,
+    changes,
+    operation_of,
+    refusal,
+    told_by,
+)
+from translator.codecs.debezium.native import json_operation
 from translator.codecs.debezium.options import Options
 from translator.codecs.record import Record, record_headers
 from translator.errors import MessageError
@@ -39,7 +47,7 @@ class DebeziumCodec:
         self._form_of = _FORMS[options.schema_block]()
 
     def native_operation(self, event: ChangeEvent, schema: TableSchema | None) -> DebeziumOperation:
-        return native_operation(self._options, self._form_of, event, schema)
+        return json_operation(self._options, self._form_of, event, schema)
 
     def encode(self, event: ChangeEvent, schema: TableSchema | None = None) -> list[Record]:
         """Return an event's records: two for a key change, and a delete may be followed by a tombstone.
@@ -84,8 +92,6 @@ def image_row(event: ChangeEvent, schema: TableSchema | None, form: Keys) -> Ima
     Raises:
         MessageError: a key column contains such a value.
     """
-    if event.op is None:
-        raise ValueError("a row event has no op")
     unfit: set[str] = set()
 
     def opened(text: str | None) -> Columns | None:
@@ -101,7 +107,7 @@ def image_row(event: ChangeEvent, schema: TableSchema | None, form: Keys) -> Ima
     before, after = opened(event.before), opened(event.after)
     unfit.update(issue.col for issue in event.issues or ())
     return ImageRow(
-        op=event.op,
+        op=operation_of(event),
         key=key,
         key_old=key_old,
         before=before,

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 
 from cdc_core.envelope import TableSchema
+from translator._native.layout import AvroColumn, NativeAvroTable
 from translator.codecs import _datum
 from translator.codecs.debezium.connect import KEY_TYPES, TYPES, type_of
 from translator.codecs.debezium.images import Columns, refusal
@@ -39,6 +40,14 @@ class WrittenColumn(NamedTuple):
     name: str
     type: str | Node
     write: Write
+
+    def native(self) -> AvroColumn:
+        """Return the column in the extension's format."""
+        node: Node = self.type if isinstance(self.type, dict) else {"type": self.type}
+        name = msgspec.json.encode(self.name)
+        if "logicalType" in node:
+            return name, node["logicalType"], node["precision"], node["scale"]
+        return name, node["type"], 0, 0
 
     def field(self, *, optional: bool) -> Node:
         """Return the Avro field. If the column name is not a valid Avro name, the field records the original."""
@@ -84,6 +93,11 @@ class AvroTable:
     def value_name(self) -> str:
         """The full name of the envelope."""
         return f"{self._namespace}.Envelope"
+
+    def native(self, key_header: Callable[[], bytes], value_header: Callable[[], bytes]) -> NativeAvroTable:
+        """Return the table in the extension's format."""
+        key, columns = (tuple(column.native() for column in columns) for columns in (self._key, self._columns))
+        return NativeAvroTable(key_header, value_header, key, columns)
 
     def key_schema(self) -> Node:
         """Return the schema for record keys."""

@@ -12,7 +12,7 @@ from typing import TypeAlias
 import msgspec
 from msgspec import Struct
 
-from cdc_core.envelope import TableSchema
+from cdc_core.envelope import ChangeEvent, TableSchema
 from translator.codecs.debezium.options import MissingBefore, Options, Truncate, Unavailable
 from translator.errors import ErrorCode, MessageError
 
@@ -79,6 +79,13 @@ class ConnectChange(Struct, frozen=True):
     """The row's columns that have no value in `after`."""
     other_key: tuple[str, Columns] | None = None
     """For one half of a key change: the header and key that identify the other half."""
+
+
+def operation_of(event: ChangeEvent) -> str:
+    """Return a row event's operation."""
+    if event.op is None:
+        raise ValueError("a row event has no op")
+    return event.op
 
 
 def changes(row: ImageRow, options: Options) -> list[ConnectChange]:

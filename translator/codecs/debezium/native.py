@@ -12,11 +12,11 @@ from itertools import product
 import msgspec
 
 from cdc_core.envelope import ChangeEvent, TableSchema
-from translator._native.layout import DebeziumOperation, ProjectedChange, ProjectedColumn
+from translator._native.layout import AvroTables, DebeziumOperation, ProjectedChange, ProjectedColumn, SchemaBlocks
 from translator.codecs.debezium.connect import TableTypes
 from translator.codecs.debezium.envelope import OFFSET_LIMIT, payload
 from translator.codecs.debezium.form import Form, FormOf
-from translator.codecs.debezium.images import Columns, ConnectChange, ImageRow, changes
+from translator.codecs.debezium.images import Columns, ConnectChange, ImageRow, changes, operation_of
 from translator.codecs.debezium.options import Options
 from translator.errors import MessageError
 
@@ -51,30 +51,45 @@ def _block(record: bytes) -> bytes:
     return bytes(_columns(record)["schema"])
 
 
-def native_operation(
+def json_operation(
     options: Options, form_of: FormOf, event: ChangeEvent, schema: TableSchema | None
 ) -> DebeziumOperation:
-    """Return what a projection's records for one operation share.
+    """Return what a JSON projection's records for one operation share.
 
     Args:
         event: a sample event with this operation.
     """
-    if event.op is None:
-        raise ValueError("a row event has no op")
-    op = event.op
+    op = operation_of(event)
     text = msgspec.json.encode(payload(event, ConnectChange(op, None, None, None), 0))
     head, _, rest = text.partition(b'"source":')[2].partition(b'"sequence":')
     origin = rest.partition(b',"lsn":0')[2].partition(b',"transaction":')[0]
+    blocks = _Blocks(event, op, form_of(event, schema)) if options.schema_block else None
+    return debezium_operation(options, event, schema, head, origin, blocks=blocks)
+
+
+def debezium_operation(
+    options: Options,
+    event: ChangeEvent,
+    schema: TableSchema | None,
+    source: bytes,
+    origin: bytes,
+    *,
+    blocks: SchemaBlocks | None = None,
+    tables: AvroTables | None = None,
+) -> DebeziumOperation:
+    """Return what a projection's records for one operation share, given the parts that depend on its format."""
+    op = operation_of(event)
     cases = product(_BEFORE, (None, _KEY))
     return DebeziumOperation(
         OFFSET_LIMIT,
         options.tombstones,
         options.unavailable == "omit",
-        head,
+        source,
         origin,
         tuple(_changes(options, op, before, key) for before, key in cases),
         _projected_columns(schema) if schema else (),
-        _Blocks(event, op, form_of(event, schema)) if options.schema_block else None,
+        blocks,
+        tables,
     )
 
 
