@@ -131,6 +131,15 @@ DASHBOARDS: Mapping[str, Mapping[str, Sequence[Panel]]] = {
                 "records.",
                 "sum by (pod) (cdc_events_in_flight{PODS})",
             ),
+            Panel(
+                "Latency by stage",
+                "99th percentile of the time that batches spend in each stage, from the raw record's timestamp to its "
+                "acknowledgement.",
+                "histogram_quantile(0.99, sum by (stage, le) (rate(cdc_latency_seconds_bucket{PODS}"
+                "[$__rate_interval])))",
+                "{{stage}}",
+                "s",
+            ),
         ),
         "What is missing?": (
             Panel(

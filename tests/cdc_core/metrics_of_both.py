@@ -1,5 +1,6 @@
 """Metrics registries of both programs, with values in each kind of metric."""
 
+import time
 from collections import Counter
 from collections.abc import Mapping
 
@@ -21,6 +22,7 @@ def _translator() -> CollectorRegistry:
     metrics = Metrics("1.2.3", tables=2)
     account = BatchAccount("erp", "raw", 3, records=7, translated=3, dead=Counter(TOO_LARGE=1), newest_us=1)
     account.changes.update({("shop", None, "t", "u"): 3})
+    account.fetched = account.begun = account.sent = time.monotonic()
     metrics.account(account)
     metrics.transactions.observe(0.25)
     metrics.transactions.observe(0.5)

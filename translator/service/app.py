@@ -104,7 +104,9 @@ async def _process(app: BoundedStopApp, components: Components, stopper: FailSto
     pipeline = components.pipeline
     try:
         await components.delivery.wait_for_capacity()
-        if not await pipeline.process(tp.topic, tp.partition, batch.value, acknowledge, membership, shorten):
+        if not await pipeline.process(
+            tp.topic, tp.partition, batch.value, acknowledge, membership, shorten, fetched=batch.time_in
+        ):
             consumer.give_back(batch)
         if tp in pipeline.stopped:
             app.consumer.pause_partitions({tp})

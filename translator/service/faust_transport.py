@@ -12,6 +12,7 @@ fetched_records.py and in paced_fetcher.py.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn, cast
 
@@ -359,6 +360,7 @@ def _message(
         0,
         0,
         tp,
+        time_in=time.monotonic(),
         generation_id=generation,
     )
 

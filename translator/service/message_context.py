@@ -69,7 +69,12 @@ def account_for(account: BatchAccount, records: Sequence[RawRecord]) -> None:
     account.records = len(records)
     if records:
         account.next_offset = records[-1].offset + 1
-        account.newest_record_ms = records[-1].timestamp if records[-1].timestamp > 0 else None
+        account.newest_record_ms = _timestamp(records[-1])
+        account.middle_record_ms = _timestamp(records[len(records) // 2])
+
+
+def _timestamp(record: RawRecord) -> int | None:
+    return record.timestamp if record.timestamp > 0 else None
 
 
 def message_of(record: RawRecord | Any, topic: str, partition: int, topic_id: str) -> Message:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import TypeAlias, TypeVar, cast
 
 from msgspec import Struct, field
-from prometheus_client import Counter, Gauge, Summary, generate_latest
+from prometheus_client import Counter, Gauge, Histogram, Summary, generate_latest
 from prometheus_client.metrics import MetricWrapperBase
 
 from cdc_core.envelope import ChangeEvent
@@ -21,6 +21,12 @@ from cdc_core.statement_notes import statement_notes
 from translator.state.partition_stops import PartitionStop
 
 PARTITION = ("source", "topic", "partition")
+
+# Latencies are mostly between 1 and 100 ms, so the buckets are narrow there.
+_LATENCY_BOUNDS = (
+    *(0.001, 0.002, 0.003, 0.005, 0.007, 0.01, 0.015, 0.02, 0.03, 0.05, 0.07, 0.1),
+    *(0.2, 0.5, 1.0, 5.0, 30.0),
+)
 
 M = TypeVar("M", bound=MetricWrapperBase)
 
@@ -55,6 +61,18 @@ class BatchAccount(Struct):
     """Offset of the raw record after the batch, or None if the batch is not part of a partition."""
     newest_record_ms: int | None = None
     """The last raw record's timestamp, in milliseconds since 1970, or None if the record has no timestamp."""
+    middle_record_ms: int | None = None
+    """The middle raw record's timestamp, in the same unit. It represents the batch, whose records waited for different
+    times to be fetched.
+    """
+    fetched: float | None = None
+    """Time at which the service got the batch from its consumer, on the monotonic clock in seconds, as for `begun` and
+    `sent`. None outside the service, which is the only program that measures the stages.
+    """
+    begun: float = 0.0
+    """Time at which translation began."""
+    sent: float = 0.0
+    """Time at which the last record was passed to the delivery."""
 
     def count(self, events: Iterable[ChangeEvent]) -> None:
         """Count a record's events."""
@@ -133,6 +151,14 @@ class Metrics:
             "cdc_source_lag_seconds",
             "Time from the source commit of the last event to its acknowledgement. Absent without commit times.",
             ("source",),
+            registry=self.registry,
+        )
+        self._latency = Histogram(
+            "cdc_latency_seconds",
+            "Time that a batch of raw records spent in each stage: fetch (since the middle record's timestamp), queue, "
+            "translate, deliver. Each acknowledged batch counts once.",
+            ("source", "stage"),
+            buckets=_LATENCY_BOUNDS,
             registry=self.registry,
         )
         self._lag_records = Gauge(
@@ -256,6 +282,23 @@ class Metrics:
                 self._tell_commit((account.source, name), committed_us)
         if account.newest_us is not None:
             self._of(self._lag, account.source).set(time.time() - account.newest_us / 1e6)
+        if account.fetched is not None:
+            self._observe_stages(account, account.fetched, time.monotonic())
+
+    def _observe_stages(self, account: BatchAccount, fetched: float, acknowledged: float) -> None:
+        """Observe how long each stage of a batch took."""
+        seconds = {
+            "queue": account.begun - fetched,
+            "translate": account.sent - account.begun,
+            "deliver": acknowledged - account.sent,
+        }
+        if account.middle_record_ms is not None:
+            # Records have timestamps from another computer. If its clock is fast, the difference can be negative.
+            # Negative values would make the histogram's sum decrease, which Prometheus takes for a restart.
+            fetched_at = time.time() - (acknowledged - fetched)
+            seconds["fetch"] = max(0.0, fetched_at - account.middle_record_ms / 1000)
+        for stage, took in seconds.items():
+            self._of(self._latency, account.source, stage).observe(took)
 
     def tell_lag(self, source: str, topic: str, partition: int, records: int, seconds: float) -> None:
         """Set a partition's lag."""

@@ -5,6 +5,7 @@ Faust.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TypeGuard
@@ -121,6 +122,7 @@ class Pipeline:
         done: Acknowledge,
         membership: bytes = b"",
         shorten: Callable[[int], object] = lambda _: None,
+        fetched: float | None = None,
     ) -> bool:
         """Translate a batch and pass all records to the delivery, which calls `done` once everything has been
         delivered.
@@ -132,11 +134,13 @@ class Pipeline:
         Args:
             membership: the group member that fetched the batch.
             shorten: called before `done` with the batch's last offset if the partition stops within the batch.
+            fetched: the monotonic time at which the batch was fetched, or None if its latency is not measured.
         """
         if (topic, partition) in self._given_back or (topic, partition) in self.stopped:
             return False
         route = self._routes[topic]
         account = account_of(route.translator.source, topic, partition, records)
+        account.fetched, account.begun = fetched, time.monotonic()
         batch = self._delivery.begin(account, done, membership)
         place = output_place(topic, partition)
         if not self._holds.owns((topic, partition)):

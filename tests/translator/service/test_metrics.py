@@ -3,6 +3,7 @@
 import time
 from collections import Counter
 
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from cdc_core.envelope import ChangeEvent, Context, Ddl, Detail, Origin
@@ -83,12 +84,46 @@ def test_lag() -> None:
     assert 3_599 < lag < 7_200
 
 
+def batch_in_stages(source: str, middle_record_ms: int | None) -> BatchAccount:
+    """Return a batch that was in the queue for 1 s, was translated in 2 s, and has been in delivery for 3 s."""
+    now = time.monotonic()
+    account = BatchAccount(source, "raw", 3, records=1, middle_record_ms=middle_record_ms)
+    account.fetched, account.begun, account.sent = now - 6, now - 5, now - 3
+    return account
+
+
+def test_stages() -> None:
+    """Each stage begins where the previous one ends. Outside the service, no stage is measured."""
+    metrics = Metrics("1.2.3")
+    metrics.account(batch_in_stages("erp", int((time.time() - 10) * 1000)))
+    metrics.account(BatchAccount("replayed", "raw", 3, records=1, middle_record_ms=1))
+    found = {tuple(labels.values()): took for labels, took in samples(metrics, "cdc_latency_seconds_sum")}
+    assert {("erp", stage) for stage in ("fetch", "queue", "translate", "deliver")} == found.keys()
+    assert (1, 2) == pytest.approx((found["erp", "queue"], found["erp", "translate"]))
+    assert 3 <= found["erp", "deliver"] < 600
+    assert 3.9 < found["erp", "fetch"] < 600
+    assert {1} == {count for _, count in samples(metrics, "cdc_latency_seconds_count")}
+
+
+def test_a_producer_with_another_clock() -> None:
+    """A timestamp in the future counts as zero, because a histogram's sum must not decrease. Without a timestamp, only
+    the other stages are known.
+    """
+    metrics = Metrics("1.2.3")
+    metrics.account(batch_in_stages("fast", 2**63 - 1))
+    metrics.account(batch_in_stages("silent", None))
+    found = {tuple(labels.values()): took for labels, took in samples(metrics, "cdc_latency_seconds_sum")}
+    assert 0 == found["fast", "fetch"]
+    assert {"queue", "translate", "deliver"} == {stage for source, stage in found if source == "silent"}
+
+
 def test_no_place_is_a_label() -> None:
     """Offsets and positions as labels would create a series for every record."""
     metrics = Metrics("1.2.3", tables=1)
     account = BatchAccount("erp", "raw", 3, records=1)
     account.changes["shop", None, "t", "c"] += 1
     metrics.account(account)
+    metrics.account(batch_in_stages("erp", 1))
     families = text_string_to_metric_families(metrics.exposition().decode())
     labels = {label for family in families for sample in family.samples for label in sample.labels}
     assert {
@@ -103,6 +138,8 @@ def test_no_place_is_a_label() -> None:
         "version",
         "plugins",
         "hash",
+        "stage",
+        "le",
     } >= labels
 
 

@@ -2,10 +2,12 @@
 
 import asyncio
 import json
+import time
 
 import pytest
 
 from tests.translator.service._pipeline import CANAL_ROW, PARTITION, Bench, Record, record, soon
+from translator.service.message_context import account_for
 
 METADATA = {
     "magic": "atMSG",
@@ -165,3 +167,19 @@ def test_metadata_too_large_for_its_topic_is_a_dead_letter() -> None:
     letters = bench.read(bench.output.dead_letter_topic, PARTITION)
     assert [b"TOO_LARGE", b"SCHEMA_MISSING"] == [dict(letter.headers())["cdc-error-code"] for letter in letters]
     assert [] == bench.read(bench.output.metadata_topic, 0)
+
+
+def test_the_times_of_a_batch(canal: Bench) -> None:
+    """A batch is fetched, begun and sent. Its middle record represents it, also if a stop has shortened it."""
+    batch = [Record(offset, json.dumps(CANAL_ROW).encode(), timestamp=1_000 + offset) for offset in range(5)]
+    now = time.monotonic()
+    assert asyncio.run(canal.pipeline.process("raw", 3, batch, lambda: None, fetched=now - 1))
+    canal.delivery.reap()
+    (account,) = canal.accounted
+    assert now - 1 == account.fetched
+    assert now <= account.begun < account.sent <= time.monotonic()
+    assert 1_002 == account.middle_record_ms
+    account_for(account, batch[:2])
+    assert 1_001 == account.middle_record_ms
+    account_for(account, [Record(9, None, timestamp=-1)])
+    assert account.middle_record_ms is None

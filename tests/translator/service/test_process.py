@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 import uuid
@@ -16,6 +17,7 @@ import pytest
 import yaml
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from prometheus_client.parser import text_string_to_metric_families
 
 from dev.servers.broker import Broker, hold_port
 from dev.servers.stack import wait_until
@@ -216,6 +218,25 @@ def test_metrics_alone_tell_what_is_owned(group: Group, free_port: int) -> None:
             lambda: (point := receiving.newest("cdc_partitions_assigned")) and point.as_double == 1,
         )
         assert "cdc-translator" == receiving.reports[-1].identity["service.name"]
+
+
+def test_latency_by_stage(group: Group, broker: Broker, free_port: int) -> None:
+    """A message passes through every stage. The first stage includes the time since the record's timestamp."""
+    group.start(free_port)
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    producer.produce(f"{group.name}-raw", json.dumps(CANAL_ROW), timestamp=int((time.time() - 3_600) * 1000))
+    assert 0 == producer.flush(PATIENCE_SECONDS)
+
+    def stages(part: str) -> dict[str, float]:
+        families = text_string_to_metric_families(asked(free_port, "/metrics")[1])
+        found = [sample for family in families for sample in family.samples]
+        return {one.labels["stage"]: one.value for one in found if one.name == f"cdc_latency_seconds_{part}"}
+
+    expected = dict.fromkeys(("fetch", "queue", "translate", "deliver"), 1.0)
+    wait_until("the batch is acknowledged", PATIENCE_SECONDS, lambda: stages("count") == expected)
+    took = stages("sum")
+    assert took.pop("fetch") >= 3_600
+    assert all(0 < seconds < PATIENCE_SECONDS for seconds in took.values()), took
 
 
 def test_lineage(group: Group, broker: Broker, free_port: int, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ order.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Generic, Protocol, TypeVar
@@ -148,6 +149,7 @@ class InFlight:
 
     def close(self) -> None:
         """Note that the whole batch was sent."""
+        self.account.sent = time.monotonic()
         self.closed = True
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, Protocol
@@ -173,7 +174,9 @@ def test_acknowledged_when_everything_is_readable(world: World) -> None:
         await beside(delivery, delivery.flush_partition(world.raw, 0))
         delivery.reap()
         assert ([], [], 1) == (done, world.accounts, delivery.batches)
+        before = time.monotonic()
         batch.close()
+        assert before <= batch.account.sent <= time.monotonic()
         await until(delivery, lambda: done == ["batch"])
         assert [batch.account] == world.accounts
         assert (0, 0) == (delivery.batches, delivery.records)
