@@ -47,6 +47,13 @@ class RunFigures(Struct, frozen=True):
     """False if the measurement had so few messages that the startup time had to be included."""
 
 
+class StageFigures(Struct, frozen=True):
+    """How long the batches of a measurement were in a stage. Each batch counts once."""
+
+    p50_ms: float
+    p99_ms: float
+
+
 class LatencyFigures(Struct, frozen=True):
     """Time from sending a raw message until a `read_committed` consumer receives its record."""
 
@@ -60,6 +67,8 @@ class LatencyFigures(Struct, frozen=True):
     """Microseconds of CPU time per message. None in older results."""
     feeder_p99_ms: float | None = None
     """How late messages were sent, compared with a constant rate (99th percentile). None in older results."""
+    stages: dict[str, StageFigures] = field(default_factory=dict)
+    """The service's own measurement, by stage. Empty for peers and in older results."""
 
 
 class CaseResult(Struct):

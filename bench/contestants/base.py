@@ -48,6 +48,8 @@ class Launch(NamedTuple):
 
     command: Sequence[str | Path]
     environment: Mapping[str, str] = {}
+    metrics_port: int | None = None
+    """The port at which the process serves its metrics, if they include latency by stage."""
 
 
 @dataclass(frozen=True)

@@ -71,12 +71,13 @@ class TranslatorService:
         return [self._launch(assignment, number) for number in range(assignment.processes)]
 
     def _launch(self, assignment: Assignment, number: int) -> Launch:
+        port = free_port()
         settings = {
             "group": assignment.group,
             "kafka": {"bootstrap_servers": assignment.bootstrap},
             "output": {"topic": assignment.output},
             "topics": {"create": True, "partitions": assignment.spec.partitions},
-            "web": {"host": LOOPBACK, "port": free_port()},
+            "web": {"host": LOOPBACK, "port": port},
             "delivery": self.delivery,
             "sources": [assignment.stream.source(assignment.raw)],
         }
@@ -86,7 +87,8 @@ class TranslatorService:
         path.write_text(yaml.safe_dump(settings, sort_keys=False), encoding="utf-8")
         # Set the path to this checkout, because another version may be installed.
         environment = {"PYTHONPATH": str(ROOT), **({} if self.native else {_SWITCH: "off"})}
-        return Launch([sys.executable, "-m", "translator", "run", "-c", path], environment)
+        command = (sys.executable, "-m", "translator", "run", "-c", path)
+        return Launch(command, environment, port)
 
     def records(self, stream: MessageStream) -> int:
         """Return one record in the canonical topic for each message with content."""

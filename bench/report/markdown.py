@@ -15,6 +15,9 @@ HEADING = "## Figures of the service\n"
 """The heading of the section that a report replaces. The section extends to the next heading at the same level."""
 _LOOP, _SERVICE = "bare loop", "translator"
 
+STAGES = ("fetch", "queue", "translate", "deliver")
+"""The stages of the service's latency, in their order."""
+
 _QUESTIONS: Mapping[str, tuple[str, Callable[[BenchCase], str]]] = {
     "columns": ("By columns", lambda case: f"{case.columns} columns"),
     "processes": ("By processes", lambda case: f"{case.processes}"),
@@ -194,6 +197,28 @@ def _latency(result: BenchResult) -> Iterator[str]:
         "nothing about the translator."
     )
     yield table(head, rows) + notes
+    yield from _stages(cases)
+
+
+def _stages(cases: Sequence[CaseResult]) -> Iterator[str]:
+    """Yield a table with a line per rate and service, and a column per stage."""
+    rows = [
+        [
+            f"{late.rate:,.0f}".replace(",", " "),
+            found.case.contestant,
+            *(f"{stage.p50_ms:.1f}, {stage.p99_ms:.1f}" for stage in map(late.stages.__getitem__, STAGES)),
+        ]
+        for found in cases
+        if (late := found.latency) is not None and late.stages
+    ]
+    if not rows:
+        return
+    yield (
+        "### Latency by stage\n\n"
+        "The service's own measurement at the same rates. Each cell has p50 and p99 in milliseconds. Each batch counts "
+        "once, and percentiles are interpolated within the histogram's buckets. The lowest bucket ends at 1 ms."
+    )
+    yield table(("messages/s", "contestant", *STAGES), rows)
 
 
 # -- steps

@@ -15,9 +15,14 @@ from bench.generators import MessageStream
 from bench.results import LatencyFigures
 from bench.runner.feeder import Feeding, SentAt
 from bench.runner.running import Running
+from bench.runner.stages import batch_counts, stage_figures
 from bench.runner.topics import Topics
 
 WARM_SECONDS = 4.0
+_LOOK_SECONDS = 0.5
+"""Seconds from the first look at the contestant until the first message that counts. The reader is blocked during a
+look, so records that arrive then seem late.
+"""
 _ANSWER_SECONDS = 120.0
 _FIRST = 200
 """The number of messages fed before the measurement, so that the contestant has started."""
@@ -45,13 +50,15 @@ def measure_latency(
         while not feeding.is_done():
             running.check()
             reader.read()
-            if before is None and time.time() >= begin:
+            if before is None and time.time() >= begin - _LOOK_SECONDS:
+                stages = batch_counts(running.metrics())
                 before = running.usage().cpu_seconds, time.time()
         assert before is not None
         cpu_seconds, passed = running.usage().cpu_seconds - before[0], time.time() - before[1]
         sent = feeding.sent()
         feeder = sorted(feeding.lateness)
         reader.read_until(_usual(assignment.stream, sum(map(len, sent.values()))), running)
+        by_stage = stage_figures(stages, batch_counts(running.metrics()))
         reader.close()
     late = sorted(reader.latencies(sent, begin))
     return LatencyFigures(
@@ -62,6 +69,7 @@ def measure_latency(
         most_ms=late[-1] * 1000,
         cpu_us=cpu_seconds / passed / rate * 1e6,
         feeder_p99_ms=feeder[int(len(feeder) * 0.99)] * 1000,
+        stages=by_stage,
     )
 
 

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -14,10 +15,12 @@ from typing import Self
 
 from bench.contestants.base import Launch
 from bench.processes import Usage, usage
+from dev.servers.broker import LOOPBACK
 from dev.servers.server import TETHER
 
 _STOP_SECONDS = 60.0
 _LOG_LINES = 3
+_ANSWER_SECONDS = 30.0
 
 
 class ContestantError(Exception):
@@ -39,8 +42,8 @@ class Running:
     def __enter__(self) -> Self:
         self.started = time.monotonic()
         with self._log.open("wb") as log:
-            for command, environment in self._launches:
-                tied: list[str] = [sys.executable, "-S", str(TETHER), str(os.getpid()), *map(str, command)]
+            for launch in self._launches:
+                tied: list[str] = [sys.executable, "-S", str(TETHER), str(os.getpid()), *map(str, launch.command)]
                 self._processes.append(
                     subprocess.Popen(
                         tied,
@@ -48,7 +51,7 @@ class Running:
                         stdout=log,
                         stderr=subprocess.STDOUT,
                         cwd=self._directory,
-                        env={**os.environ, **environment},
+                        env={**os.environ, **launch.environment},
                     )
                 )
         return self
@@ -69,6 +72,17 @@ class Running:
         """Return the total usage of all processes."""
         return usage(process.pid for process in self._processes)
 
+    def metrics(self) -> list[str]:
+        """Return the metrics pages of all processes that have one.
+
+        Raises:
+            ContestantError: a process does not respond.
+        """
+        try:
+            return [_page(launch.metrics_port) for launch in self._launches if launch.metrics_port is not None]
+        except OSError as error:
+            raise ContestantError(f"does not report its metrics ({error}): {self.tail()}") from None
+
     def check(self) -> None:
         """Raise ContestantError if any of the processes has exited."""
         for process in self._processes:
@@ -79,3 +93,9 @@ class Running:
         """Return the log's last lines as one line."""
         lines = [line for line in self._log.read_text(errors="replace").splitlines() if line.strip()]
         return " / ".join(line[:300] for line in lines[-_LOG_LINES:])
+
+
+def _page(port: int) -> str:
+    with urllib.request.urlopen(f"http://{LOOPBACK}:{port}/metrics", timeout=_ANSWER_SECONDS) as answer:
+        found: bytes = answer.read()
+        return found.decode()

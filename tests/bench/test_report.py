@@ -19,6 +19,7 @@ from bench.results import (
     LatencyFigures,
     MachineFacts,
     RunFigures,
+    StageFigures,
     StepFigures,
     merged,
 )
@@ -66,8 +67,14 @@ def test_one_parameter_at_a_time(recorded: BenchResult) -> None:
 
 def test_latency_at_fixed_rates(recorded: BenchResult) -> None:
     """Each line compares its processor time with the loop at the same rate."""
+    stages = {
+        "deliver": StageFigures(7.74, 20.0),
+        "fetch": StageFigures(7.0, 22.5),
+        "queue": StageFigures(2.7, 9.0),
+        "translate": StageFigures(0.5, 3.0),
+    }
     figures = {
-        "translator": LatencyFigures(1000.0, 5000, 12.3, 20.6, 41.0, 150.0, 2.4),
+        "translator": LatencyFigures(1000.0, 5000, 12.3, 20.6, 41.0, 150.0, 2.4, stages),
         "bare loop": LatencyFigures(1000.0, 5000, 70.0, 110.0, 120.0, 100.0, 2.4),
     }
     recorded.cases += [
@@ -81,6 +88,10 @@ def test_latency_at_fixed_rates(recorded: BenchResult) -> None:
         ["1 000", "translator", "12", "21", "41", "150.0", "1.50", "2"],
         ["1 000", "bare loop", "70", "110", "120", "100.0", "1.00", "2"],
     ] == [*_rows(text, "Latency at fixed rates")]
+    assert "| messages/s | contestant | fetch | queue | translate | deliver |" in text
+    assert [["1 000", "translator", "7.0, 22.5", "2.7, 9.0", "0.5, 3.0", "7.7, 20.0"]] == [
+        *_rows(text, "Latency by stage")
+    ]
     assert "Not measured: bare loop at 30000 messages/s: exited with code 1: no memory." in text
 
 

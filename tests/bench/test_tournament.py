@@ -13,6 +13,7 @@ from bench.contestants.base import Assignment, Installed, Launch, PointlessError
 from bench.contestants.peers import BareLoop
 from bench.contestants.service import TranslatorService
 from bench.plan import SMALLEST, Heat
+from bench.report.markdown import STAGES
 from bench.results import BenchCase, BenchResult
 from bench.runner.tournament import Tournament
 from dev.environments import NotInstalledError
@@ -141,6 +142,9 @@ def test_latency_at_a_fixed_rate(broker: Broker) -> None:
         assert 0 < late.p50_ms <= late.p99_ms <= late.most_ms
         assert late.cpu_us is not None
         assert late.feeder_p99_ms is not None
+        assert (set(STAGES) if name == "translator" else set()) == late.stages.keys()
+        for stage in late.stages.values():
+            assert 0 < stage.p50_ms <= stage.p99_ms
     assert "out of luck" in (found["broken"].failure or "")
     assert "nobody has it" == found["absent"].failure
 
