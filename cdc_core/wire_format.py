@@ -43,7 +43,7 @@ DATUM_SQL = f"""
 """
 
 IMAGES = ("key", "key_old", "before", "after")
-"""The fields that contain JSON text in the event, but objects in the JSON format."""
+"""The fields whose values are JSON text in an event. In the JSON format, these values are objects."""
 
 _MAY_BE_MISSING = [field["name"] for field in avro_schema()["fields"] if isinstance(field["type"], list)]
 _NULL = msgspec.Raw(b"null")

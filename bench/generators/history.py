@@ -21,7 +21,7 @@ _START = datetime(2026, 1, 5, 8, tzinfo=UTC)
 _CHANGES_PER_SECOND = 2_000
 _CHANGED_COLUMNS = 3
 _LEAST_ROWS = 20
-"""The number of rows in a table before its first change. The history does not begin with empty tables."""
+"""The number of rows in a table before its first change. No table is empty when the history begins."""
 MOVED_TABLE = "moved"
 """Only this table has key changes, so the translator's counters show their number."""
 

@@ -23,7 +23,7 @@ from dev.servers.stack import Stack, wait_until
 
 
 def json_converter(stack: Stack, tables: Sequence[SourceTable], registry: str) -> Found:
-    """Return the rows from the JSON converter alone, record by record."""
+    """Return the row of each record, as converted by the JSON converter without a sink."""
     return run_program(("connect",), "ConnectRows", tables, _lines(stack, tables))
 
 

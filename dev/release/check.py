@@ -38,7 +38,7 @@ def main(arguments: Sequence[str]) -> None:
     )
     given = parser.parse_args(arguments)
     if (given.project is None) != (given.registry is None):
-        parser.error("--project and --registry belong together")
+        parser.error("--project and --registry must be used together")
     where = None if given.project is None else Published(given.project.rstrip("/"), given.registry.rstrip("/"))
     environment = {**os.environ, "CDC_NATIVE": "must"}
     folder = ROOT / "dist"

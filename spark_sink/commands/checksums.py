@@ -24,7 +24,7 @@ from spark_sink.errors import ConfigError
 )
 @click.option("--skip", multiple=True, metavar="COLUMN", help="Leave this source column out of the checksums.")
 @click.option("--create", is_flag=True, help="Print the statement that creates the table for the checksums instead.")
-@click.option("--row", metavar="HASH", help="Print a query for the key of the row with this key hash instead.")
+@click.option("--row", metavar="HASH", help="Instead, print a query that finds the row with this key hash.")
 def checksums(config: Path, table: str, database: str, skip: tuple[str, ...], create: bool, row: str | None) -> None:
     """Print the SQL job that computes checksums of TABLE, a mirror, at its source.
 

@@ -289,7 +289,7 @@ class MaintenanceSettings(_Section):
     )
     every_seconds: float = Field(default=60, gt=0, description="Seconds between maintenance runs.")
     budget_seconds: float = Field(
-        default=5, gt=0, description="Seconds after which a maintenance run starts no further steps."
+        default=5, gt=0, description="Seconds after which a maintenance run stops starting new steps."
     )
     small_files: int = Field(default=16, ge=2, description="Merge the small files of a table once it has this many.")
     # Delta keeps its log for 30 days.

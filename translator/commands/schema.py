@@ -33,7 +33,11 @@ def schema() -> None:
 @click.option(
     "--table", "pattern", default="*", help="List only tables whose db.schema.table matches this pattern with * and ?."
 )
-@click.option("--metadata", is_flag=True, help="List the metadata documents that were learned instead of the schemas.")
+@click.option(
+    "--metadata",
+    is_flag=True,
+    help="Instead of the schemas, list the metadata documents that the translator has learned.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 def ls(config: Path, pattern: str, metadata: bool, as_json: bool) -> None:
     """List the schemas in the schemas topic, or the documents in the metadata topic, by key."""

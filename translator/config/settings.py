@@ -209,9 +209,7 @@ class Timing(Section):
             "deliveries and rebalances that have exceeded their own time limits."
         ),
     )
-    metadata_wait: float = Field(
-        default=10, ge=0, description="Maximum time that a message waits for metadata that has not arrived yet."
-    )
+    metadata_wait: float = Field(default=10, ge=0, description="How long a message waits for its metadata to arrive.")
     topic_refresh: float = Field(
         default=60,
         gt=0,

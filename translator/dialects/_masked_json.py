@@ -105,7 +105,7 @@ def _read(piece: str) -> str:
 
 
 def _text(piece: str, masked: MaskedValues, part: Part, keep: Collection[str]) -> str:
-    """Return a masked string in which every unchanged character keeps its escaping."""
+    """Return a masked string. Characters that the mask does not change are escaped as before."""
     if part == "keep":
         return piece
     text = _read(piece)

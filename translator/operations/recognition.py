@@ -133,7 +133,7 @@ def recognise(
 
 
 class _Trial:
-    """A dialect with one set of options, after it has learned from all messages."""
+    """A dialect with one set of options. It has already learned the metadata in all messages."""
 
     def __init__(self, dialect: str, options: Mapping[str, str | bool], messages: Iterable[Message]) -> None:
         self._options = options

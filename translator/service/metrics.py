@@ -228,7 +228,7 @@ class Metrics:
         )
         self._stopped = Gauge(
             "cdc_partition_stopped",
-            "1 for a partition that is stopped at its next record, by error code (on_error: stop, contradictions).",
+            "1 if a partition has stopped before its next record, by error code (on_error: stop, contradictions).",
             (*PARTITION, "code"),
             registry=self.registry,
         )

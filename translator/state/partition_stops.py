@@ -40,8 +40,8 @@ class PartitionStop(Struct, frozen=True):
 
 
 class PartitionStopped(Exception):
-    """Neither this message nor a later message in its partition may be processed. Nothing from this message was
-    written.
+    """This message must not be processed, and neither must any later message in its partition. Nothing from this
+    message was written.
     """
 
     def __init__(self, stop: PartitionStop) -> None:

@@ -113,8 +113,8 @@ class TableTypes:
         return unfit
 
     def found(self, *images: Columns) -> Found:
-        """Return types for the undeclared columns in the images: the type of a column's values, or text if their types
-        differ.
+        """Return the type of each undeclared column in the images. If the values of a column have different types, its
+        type is text.
         """
         types: dict[str, Type] = {}
         for columns in images:
