@@ -283,7 +283,29 @@ class DebeziumOperation(Struct, frozen=True):
     """None if keys and values are JSON."""
 
 
-OutputOperation: TypeAlias = AvroOperation | JsonOperation | DebeziumOperation
+class UpsertOperation(Struct, frozen=True):
+    """The parts that an upsert projection's records with one operation share, in the extension's format."""
+
+    rejects: bool
+    """The codec rejects all rows."""
+
+    deletes: bool
+    """Rows become tombstones."""
+
+    omits: bool
+    """If a row lacks one of the table's columns, the column is omitted and listed in a header."""
+
+    by_columns: bool
+    """A record key has only the columns, not the name of the table."""
+
+    columns: tuple[ProjectedColumn, ...]
+    """The columns in the schema to which the events refer."""
+
+    blocks: SchemaBlocks | None
+    """None if keys and values have no schema block."""
+
+
+OutputOperation: TypeAlias = AvroOperation | JsonOperation | DebeziumOperation | UpsertOperation
 
 
 @runtime_checkable

@@ -14,9 +14,11 @@ import msgspec
 from msgspec import Struct
 
 from cdc_core.envelope import ChangeEvent, TableSchema
+from translator._native.layout import UpsertOperation
 from translator.codecs.debezium import image_row
 from translator.codecs.debezium.form import FormOf, Keys, Rows, plain, with_schema
 from translator.codecs.debezium.images import Columns, changes, refusal, told_by
+from translator.codecs.debezium.native import block_of, projected_columns
 from translator.codecs.debezium.options import Options as ImageOptions
 from translator.codecs.record import Record, record_headers, record_key_head
 from translator.errors import MessageError
@@ -53,6 +55,20 @@ class _UpsertRow(NamedTuple):
     missing: tuple[str, ...] = ()
 
 
+class _Blocks:
+    """The schema blocks for a table, cut out of keys and values that the codec writes."""
+
+    def __init__(self, form: Rows) -> None:
+        self._form = form
+
+    def value(self, before: bytes | None, after: bytes | None, commit_us: int | None) -> bytes:
+        return block_of(self._form.row(_columns(after or b"{}")))
+
+    def key(self, key: bytes) -> bytes:
+        return block_of(self._form.key(_columns(key)))
+
+
+_columns = msgspec.json.Decoder(Columns).decode
 _DEFAULTS = Options()
 _FORMS: Mapping[bool, Callable[[], FormOf]] = {False: plain, True: with_schema}
 
@@ -84,6 +100,19 @@ class UpsertCodec:
         except MessageError as error:
             raise told_by(self.name, error) from None
 
+    def native_operation(self, event: ChangeEvent, schema: TableSchema | None) -> UpsertOperation:
+        return UpsertOperation(
+            rejects=event.op == "t" or self._may_lack_columns(event, schema),
+            deletes=event.op == "d",
+            omits=self._options.unavailable == "omit",
+            by_columns=self._options.key == "columns",
+            columns=projected_columns(schema),
+            blocks=_Blocks(self._form_of(event, schema)) if self._options.schema_block else None,
+        )
+
+    def _may_lack_columns(self, event: ChangeEvent, schema: TableSchema | None) -> bool:
+        return event.op == "u" and schema is None and self._options.unavailable == "fail"
+
     def _rows(self, event: ChangeEvent, schema: TableSchema | None, form: Keys) -> list[_UpsertRow]:
         if event.op == "t":
             return self._truncated()
@@ -94,7 +123,7 @@ class UpsertCodec:
             return [_UpsertRow(row.key_old)] if row.key_old is not None else []
         if event.op == "d":
             return [_UpsertRow(row.key)]
-        if event.op == "u" and schema is None and self._options.unavailable == "fail":
+        if self._may_lack_columns(event, schema):
             remedy = "declare the columns of the table, or choose unavailable: omit"
             raise refusal(f"without a schema, it is not known whether the row is complete; {remedy}")
         return [

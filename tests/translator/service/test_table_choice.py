@@ -15,6 +15,7 @@ from translator.codecs.avro import AvroCodec
 from translator.codecs.debezium import DebeziumCodec, Options
 from translator.codecs.filtered import FilteredCodec
 from translator.codecs.json import JsonCodec
+from translator.codecs.upsert import UpsertCodec
 from translator.config.settings import Settings
 from translator.config.table_filter import TableChoice, TableFilter
 from translator.dialects import build
@@ -65,8 +66,14 @@ def test_what_a_projection_does_not_get_it_cannot_refuse() -> None:
 @needs_extension
 @pytest.mark.parametrize(
     "codec",
-    [DebeziumCodec(Options(tombstones=True)), DebeziumCodec(Options(schema_block=True)), JsonCodec(), AvroCodec()],
-    ids=["debezium", "debezium with schema", "json", "avro"],
+    [
+        DebeziumCodec(Options(tombstones=True)),
+        DebeziumCodec(Options(schema_block=True)),
+        JsonCodec(),
+        AvroCodec(),
+        UpsertCodec(),
+    ],
+    ids=["debezium", "debezium with schema", "json", "avro", "upsert"],
 )
 def test_both_ways_leave_the_same_behind(codec: Codec) -> None:
     """A projection with or without the table does not keep the native path from handling its messages."""

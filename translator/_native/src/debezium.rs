@@ -14,8 +14,8 @@ use crate::row::{Head, Place, Row, Transaction, STATE_FULL, STATE_KEY, STATE_MER
 use crate::scan::Scanner;
 
 /// The text around a schema block.
-const SCHEMA: &[u8] = b"{\"schema\":";
-const PAYLOAD: &[u8] = b",\"payload\":";
+pub const SCHEMA: &[u8] = b"{\"schema\":";
+pub const PAYLOAD: &[u8] = b",\"payload\":";
 /// Operations, as JSON.
 const CREATE: &[u8] = b"\"c\"";
 const DELETE: &[u8] = b"\"d\"";
@@ -77,16 +77,17 @@ pub struct Part<'a> {
 }
 
 /// A comparison of a row's two images.
-struct Images<'a> {
+pub struct Images<'a> {
     before: Before,
     /// The columns of the row that are missing in the after image.
-    missing: Vec<&'a [u8]>,
+    pub missing: Vec<&'a [u8]>,
 }
 
 /// A record, before it has headers.
 pub struct Event {
     pub key: Option<Vec<u8>>,
-    pub value: Vec<u8>,
+    /// None for a tombstone.
+    pub value: Option<Vec<u8>>,
     /// The columns without a value, as JSON, if there are any.
     pub unavailable: Option<Vec<u8>>,
     /// If the key changed: the header that refers to the other event, and its value.
@@ -106,7 +107,7 @@ impl DebeziumOperation {
         }
         let row = &self.tables.as_ref().map_or(*row, |tables| tables.reduced(row));
         let table = self.tables.as_ref().map(|tables| tables.of(py, &self.columns, row)).transpose()?;
-        let images = self.images(row)?;
+        let images = images(&self.columns, row)?;
         if head.offset >= self.offsets || !(self.omits || images.missing.is_empty()) {
             return Err(Reason::Projection);
         }
@@ -119,7 +120,7 @@ impl DebeziumOperation {
         let event = |part: Part<'_>| {
             Ok(Event {
                 key: part.key.map(key_of).transpose()?,
-                value: value_of(&part)?,
+                value: Some(value_of(&part)?),
                 unavailable: unavailable.clone(),
                 other_key: part.other_key.map(|(header, key)| Ok((header, key_of(key)?))).transpose()?,
                 has_tombstone: self.tombstones && part.op == DELETE && part.key.is_some(),
@@ -230,60 +231,60 @@ impl DebeziumOperation {
         out.push(b'}');
         Ok(())
     }
+}
 
-    /// Compares the images of a row by their states, if the states are sufficient: a full image has the columns of the
-    /// table, and a completed image has the columns of the other image.
-    fn images<'a>(&'a self, row: &Row<'a>) -> Read<Images<'a>> {
-        let whole = |before| Ok(Images { before, missing: vec![] });
-        match (row.before, row.after) {
-            (None, Some(_)) if row.changed.is_none() && row.after_state == STATE_FULL => whole(Before::Absent),
-            (Some(_), Some(_))
-                if row.after_state == STATE_FULL && [STATE_FULL, STATE_MERGED].contains(&row.before_state) =>
-            {
-                whole(Before::Whole)
-            }
-            (Some(_), None) if row.before_state == STATE_FULL => whole(Before::Whole),
-            _ => self.compared(row),
+/// Compares the images of a row by their states, if the states are sufficient: a full image has the columns of the
+/// table, and a completed image has the columns of the other image.
+pub fn images<'a>(columns: &'a [Column], row: &Row<'a>) -> Read<Images<'a>> {
+    let whole = |before| Ok(Images { before, missing: vec![] });
+    match (row.before, row.after) {
+        (None, Some(_)) if row.changed.is_none() && row.after_state == STATE_FULL => whole(Before::Absent),
+        (Some(_), Some(_))
+            if row.after_state == STATE_FULL && [STATE_FULL, STATE_MERGED].contains(&row.before_state) =>
+        {
+            whole(Before::Whole)
         }
+        (Some(_), None) if row.before_state == STATE_FULL => whole(Before::Whole),
+        _ => compared(columns, row),
     }
+}
 
-    /// Compares the images of a row column by column. Images that might need completion are not supported.
-    fn compared<'a>(&'a self, row: &Row<'a>) -> Read<Images<'a>> {
-        let (before, after) = (row.before.map(names).transpose()?, row.after.map(names).transpose()?);
-        let key = row.key.map(names).transpose()?.unwrap_or_default();
-        let has_key =
-            |image: &Option<Vec<&[u8]>>| image.as_ref().map_or(true, |image| holds_all(image, key.iter().copied()));
-        if !has_key(&before) || !has_key(&after) {
-            return Err(Reason::Projection);
-        }
-        let Some(after) = after else {
-            // For a deleted row, consumers need all columns of the table, or more than the key if none are known.
-            let before = match before {
-                None => Before::Absent,
-                Some(_) if row.before_state == STATE_KEY || !self.columns.is_empty() => Before::Lacking,
-                Some(_) => Before::Whole,
-            };
-            return Ok(Images { before, missing: vec![] });
-        };
-        let missing = lacking(&after, self.columns.iter().map(|column| &column.name[..]));
-        let Some(before) = before else {
-            return if row.changed.is_none() {
-                Ok(Images { before: Before::Absent, missing })
-            } else {
-                Err(Reason::Projection)
-            };
-        };
-        if !holds_all(&after, before.iter().copied()) {
-            return Err(Reason::Projection);
-        }
-        let is_changed = |column| row.changed.map_or(true, |(_, changed)| holds(changed, column));
-        let before = match lacking(&before, after.iter().copied()).first() {
-            None => Before::Whole,
-            Some(column) if is_changed(column) => Before::Lacking,
-            Some(_) => return Err(Reason::Projection),
-        };
-        Ok(Images { before, missing })
+/// Compares the images of a row column by column. Images that might need completion are not supported.
+fn compared<'a>(columns: &'a [Column], row: &Row<'a>) -> Read<Images<'a>> {
+    let (before, after) = (row.before.map(names).transpose()?, row.after.map(names).transpose()?);
+    let key = row.key.map(names).transpose()?.unwrap_or_default();
+    let has_key =
+        |image: &Option<Vec<&[u8]>>| image.as_ref().map_or(true, |image| holds_all(image, key.iter().copied()));
+    if !has_key(&before) || !has_key(&after) {
+        return Err(Reason::Projection);
     }
+    let Some(after) = after else {
+        // For a deleted row, consumers need all columns of the table, or more than the key if none are known.
+        let before = match before {
+            None => Before::Absent,
+            Some(_) if row.before_state == STATE_KEY || !columns.is_empty() => Before::Lacking,
+            Some(_) => Before::Whole,
+        };
+        return Ok(Images { before, missing: vec![] });
+    };
+    let missing = lacking(&after, columns.iter().map(|column| &column.name[..]));
+    let Some(before) = before else {
+        return if row.changed.is_none() {
+            Ok(Images { before: Before::Absent, missing })
+        } else {
+            Err(Reason::Projection)
+        };
+    };
+    if !holds_all(&after, before.iter().copied()) {
+        return Err(Reason::Projection);
+    }
+    let is_changed = |column| row.changed.map_or(true, |(_, changed)| holds(changed, column));
+    let before = match lacking(&before, after.iter().copied()).first() {
+        None => Before::Whole,
+        Some(column) if is_changed(column) => Before::Lacking,
+        Some(_) => return Err(Reason::Projection),
+    };
+    Ok(Images { before, missing })
 }
 
 /// Returns the columns that an image lacks. The columns that it has are usually in order.

@@ -44,11 +44,12 @@ mod shareplex;
 mod shareplex_message;
 mod table;
 mod times;
+mod upsert;
 
 use pyo3::prelude::*;
 
 /// The version of the interface to Python, the same as in `translator/_native/__init__.py`.
-const SEAM: u32 = 12;
+const SEAM: u32 = 13;
 
 /// The extension module `translator._native.rows`.
 #[pymodule]

@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString};
 
 use crate::continuity::Evidence;
-use crate::debezium::DebeziumOperation;
+use crate::debezium::{DebeziumOperation, Event};
 use crate::event::datum;
 use crate::header::Header;
 use crate::json_output::JsonOperation;
@@ -12,6 +12,7 @@ use crate::python_event::Classes;
 use crate::reason::{Read, Reason};
 use crate::row::{Head, Place, Row};
 use crate::table::Operation;
+use crate::upsert::UpsertOperation;
 
 /// The size of a header, as computed by `record_size`.
 const HEADER_OVERHEAD: usize = 10;
@@ -91,6 +92,7 @@ pub enum OutputOperation {
     Avro(AvroOperation),
     Json(JsonOperation),
     Debezium(DebeziumOperation),
+    Upsert(UpsertOperation),
 }
 
 /// The parts that the datums of one operation share.
@@ -106,7 +108,7 @@ impl OutputOperation {
         match self {
             Self::Avro(avro) => avro.splits_key_changes,
             Self::Json(json) => json.splits_key_changes,
-            Self::Debezium(_) => false,
+            Self::Debezium(_) | Self::Upsert(_) => false,
         }
     }
 }
@@ -116,6 +118,7 @@ impl<'py> FromPyObject<'py> for OutputOperation {
         match python.get_type().name()?.to_str()? {
             "AvroOperation" => python.extract().map(Self::Avro),
             "JsonOperation" => python.extract().map(Self::Json),
+            "UpsertOperation" => python.extract().map(Self::Upsert),
             _ => python.extract().map(Self::Debezium),
         }
     }
@@ -161,21 +164,20 @@ impl<'a> Records<'a> {
                     let value = json.value(self.place, self.head, row, &id)?;
                     self.append(number, Some(&row.whole_key()), Some(&value), &headers)?;
                 }
-                Some(OutputOperation::Debezium(debezium)) => self.add_debezium(number, debezium, row, &headers)?,
+                Some(OutputOperation::Debezium(debezium)) => {
+                    self.add_events(number, debezium.events(self.py, self.place, self.head, row)?, &headers)?;
+                }
+                Some(OutputOperation::Upsert(upsert)) => {
+                    self.add_events(number, upsert.events(self.py, row)?, &headers)?;
+                }
             }
         }
         Ok(())
     }
 
-    /// Adds the Debezium events of a row.
-    fn add_debezium(
-        &self,
-        output: usize,
-        operation: &DebeziumOperation,
-        row: &Row<'_>,
-        headers: &Headers<'a>,
-    ) -> Read<()> {
-        for event in operation.events(self.py, self.place, self.head, row)? {
+    /// Adds the events of a row to a projection.
+    fn add_events(&self, output: usize, events: Vec<Event>, headers: &Headers<'a>) -> Read<()> {
+        for event in events {
             let unavailable = event.unavailable.as_ref().map(|names| (UNAVAILABLE_HEADER, &names[..]));
             let other_key = event.other_key.as_ref().map(|(name, key)| (*name, &key[..]));
             let more = [unavailable, other_key];
@@ -183,7 +185,7 @@ impl<'a> Records<'a> {
                 more.iter().any(Option::is_some).then(|| self.with(headers, more.into_iter().flatten())).transpose()?;
             let headers = all.as_ref().unwrap_or(headers);
             let key = event.key.as_deref();
-            self.append(output, key, Some(&event.value), headers)?;
+            self.append(output, key, event.value.as_deref(), headers)?;
             if event.has_tombstone {
                 self.append(output, key, None, headers)?;
             }

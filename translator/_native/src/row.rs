@@ -220,9 +220,14 @@ impl Head<'_> {
 }
 
 impl Row<'_> {
-    /// The key of a record, with the row's own key.
+    /// The key of a record with the row's own key.
     pub fn whole_key(&self) -> Vec<u8> {
-        match self.key {
+        self.record_key_of(self.key)
+    }
+
+    /// The key of a record with this key of the row.
+    pub fn record_key_of(&self, key: Option<&[u8]>) -> Vec<u8> {
+        match key {
             None => [self.record_key, b"]"].concat(),
             Some(key) => [self.record_key, b",", key, b"]"].concat(),
         }

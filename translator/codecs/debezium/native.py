@@ -40,14 +40,15 @@ class _Blocks:
         """Return the block for a value with these images and this commit time."""
         event = msgspec.structs.replace(self._event, ts_commit_us=commit_us)
         old, new = (None if image is None else _columns(image) for image in (before, after))
-        return _block(self._form.value(payload(event, ConnectChange(self._op, None, old, new), 0)))
+        return block_of(self._form.value(payload(event, ConnectChange(self._op, None, old, new), 0)))
 
     def key(self, key: bytes) -> bytes:
         """Return the block for a key."""
-        return _block(self._form.key(_columns(key)))
+        return block_of(self._form.key(_columns(key)))
 
 
-def _block(record: bytes) -> bytes:
+def block_of(record: bytes) -> bytes:
+    """Return the schema block of a key or value."""
     return bytes(_columns(record)["schema"])
 
 
@@ -87,13 +88,16 @@ def debezium_operation(
         source,
         origin,
         tuple(_changes(options, op, before, key) for before, key in cases),
-        _projected_columns(schema) if schema else (),
+        projected_columns(schema),
         blocks,
         tables,
     )
 
 
-def _projected_columns(schema: TableSchema) -> tuple[ProjectedColumn, ...]:
+def projected_columns(schema: TableSchema | None) -> tuple[ProjectedColumn, ...]:
+    """Return the columns of a schema in the extension's format."""
+    if schema is None:
+        return ()
     types = TableTypes((), schema)
     return tuple(
         ProjectedColumn(msgspec.json.encode(column.name), column.name in types.declared, column.name in types.floats)
