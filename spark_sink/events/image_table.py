@@ -1,9 +1,9 @@
 """Read the images of many events in one call of Arrow's JSON reader. The call either returns the same result as
 `images` or fails.
 
-Arrow accepts more than JSON, and does not distinguish an absent column from a null one. Therefore, only
-images that are flat, compact objects without escapes in their names are passed to Arrow. In these images, every quote inside a string is
-escaped, so `"name":` occurs only where the image contains the column.
+Arrow accepts more than JSON, and does not distinguish an absent column from a null one. Therefore, only images that are
+flat, compact objects without escapes in their names are passed to Arrow. In these images, every quote inside a string
+is escaped, so `"name":` occurs only where the image contains the column.
 """
 
 from __future__ import annotations
