@@ -222,7 +222,7 @@ def test_events_of_others(merging_lake: MergingLake) -> None:
     write_deltalake(path, pa.Table.from_pylist(others, quarantine.ARROW), mode="append")
     done = _erase(lake)
     assert "stored events erased: 1; " in str(done.result)
-    assert "may have the row: 3" in str(done.result)
+    assert "may contain the row: 3" in str(done.result)
     assert len(others) == DeltaTable(path).count()
 
 
