@@ -108,9 +108,11 @@ class Run:
 
     @property
     def left(self) -> object:
-        """Return what was written, and the accounts without the native path's share."""
+        """Return what was written, and the accounts without the native path's share and the times."""
         written = {to: [self.delivery.written(to.topic, n) for n in range(to.partitions)] for to in self.topics}
-        return written, [replace(account, native=type(account.native)()) for account in self.accounts]
+        return written, [
+            replace(account, native=type(account.native)(), begun=0.0, sent=0.0) for account in self.accounts
+        ]
 
     @property
     def taken(self) -> int:
