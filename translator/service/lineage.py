@@ -15,7 +15,9 @@ import structlog
 from cdc_core.envelope import Column, TableSchema
 from cdc_core.lineage import ColumnSource, Dataset, Field, JobDatasets, LineageReports, kafka_namespace
 from cdc_core.table_id import joined_name
+from translator.config.projections import chosen
 from translator.config.settings import Settings
+from translator.config.table_filter import TableFilter
 from translator.message import TableName
 from translator.resolution.builders import build_masks
 from translator.service.metrics import BatchAccount, Metrics
@@ -53,7 +55,7 @@ class ServiceLineage:
     def __init__(self, settings: Settings, reports: LineageReports) -> None:
         self._group = settings.group
         self._namespace = kafka_namespace(settings.kafka.bootstrap_servers)
-        self._outputs = settings.event_topics
+        self._outputs = _outputs(settings)
         self.reports = reports
         # Apart from the masks that change rows, because another thread uses these.
         self._masks = {source.name: build_masks(source, settings) for source in settings.sources}
@@ -96,14 +98,20 @@ class ServiceLineage:
 
     def _job(self, topic: str) -> JobDatasets:
         """Return what a raw topic's job reads and writes. Another thread calls this."""
-        fields, sources = [], dict[str, tuple[ColumnSource, ...]]()
-        for table in sorted(self._tables[topic], key=str):
-            name, columns = joined_name(*table), self._columns(topic, table)
-            fields.append(Field(name, "struct", tuple(Field(column.name, column.type) for column, _ in columns)))
-            for column, mask in columns:
-                path = f"{name}.{column.name}"
-                sources[path] = (ColumnSource(self._namespace, topic, path, mask),)
-        written = (Dataset(self._namespace, output, tuple(fields), sources) for output in self._outputs)
+        source = self._sources[topic]
+        tables = [(table, self._columns(topic, table)) for table in sorted(self._tables[topic], key=str)]
+        written = []
+        for output, selected in self._outputs.items():
+            fields, sources = [], dict[str, tuple[ColumnSource, ...]]()
+            for table, columns in tables:
+                if selected is not None and not selected.takes(source, *table):
+                    continue
+                name = joined_name(*table)
+                fields.append(Field(name, "struct", tuple(Field(column.name, column.type) for column, _ in columns)))
+                for column, mask in columns:
+                    path = f"{name}.{column.name}"
+                    sources[path] = (ColumnSource(self._namespace, topic, path, mask),)
+            written.append(Dataset(self._namespace, output, tuple(fields), sources))
         return JobDatasets((Dataset(self._namespace, topic),), tuple(written))
 
     def _columns(self, topic: str, table: _Table) -> list[tuple[Column, str | None]]:
@@ -114,6 +122,15 @@ class ServiceLineage:
             return []
         of_table = None if masks is None else masks.of_table(TableName(*table))
         return [(column, _mask_of(column, of_table)) for column in schema.columns]
+
+
+def _outputs(settings: Settings) -> dict[str, TableFilter | None]:
+    """Return the topics that receive events, each with its selected tables, or None for all tables."""
+    canonical, single = settings.output, (one for one in settings.projections if one.template is None)
+    return {
+        canonical.topic: chosen(canonical.include, canonical.exclude),
+        **{projection.topic: projection.tables for projection in single},
+    }
 
 
 def _mask_of(column: Column, masks: TableMasks | None) -> str | None:

@@ -101,6 +101,26 @@ def test_one_job_per_raw_topic(kept: Kept) -> None:
     assert () == kept.described["g.b"]().outputs[0].fields
 
 
+def test_an_output_with_some_tables(kept: Kept) -> None:
+    """A table that an output excludes is not reported as written there."""
+    excluding = {"exclude": [{"table": "shop.secret"}]}
+    projection = Projection.model_validate({"topic": "cdc.json", "codec": "json", **excluding})
+    output = {"include": [{"source": "s", "table": "shop.s*"}]}
+    lineage = ServiceLineage(_settings(projections=(projection,), output=output), kept)
+    lineage.topic_added("a", "s")
+    lineage.acknowledged(_batch("a", "t", "s", "secret"))
+    for table in ("t", "s", "secret"):
+        lineage.announced(_schema(table, ID))
+    found = {
+        written.name: ([table.name for table in written.fields], [*written.sources])
+        for written in kept.described["g.a"]().outputs
+    }
+    assert found == {
+        "cdc.canonical": (["shop.s", "shop.secret"], ["shop.s.id", "shop.secret.id"]),
+        "cdc.json": (["shop.s", "shop.t"], ["shop.s.id", "shop.t.id"]),
+    }
+
+
 def test_masks(kept: Kept) -> None:
     """A masked column names its mask. The schemas topic has no dropped column, and the types after masking."""
     rules = (
