@@ -21,6 +21,9 @@ Raises:
 _SECONDS = 5.0
 """The timeout for one event."""
 
+_MAX_BYTES = 100_000_000
+"""The maximum size of an event in a topic before compression. The broker limits the compressed size."""
+
 
 class NotDelivered(Exception):
     """A receiver did not accept an event. The message gives the reason, without secrets."""
@@ -78,7 +81,9 @@ def _topic(topic: str, kafka: Kafka) -> Send:
     from confluent_kafka import KafkaException, Producer
 
     limit = {"message.timeout.ms": int(_SECONDS * 1000), "log_level": 0}
-    producer = Producer({**librdkafka_options(kafka), **limit})
+    # The event of a topic with many tables is larger than a broker accepts by default, but mostly repeats itself.
+    size = {"compression.type": "gzip", "message.max.bytes": _MAX_BYTES}
+    producer = Producer({**librdkafka_options(kafka), **limit, **size})
 
     def send(event: bytes) -> None:
         errors: list[str] = ["no response"]
@@ -89,7 +94,9 @@ def _topic(topic: str, kafka: Kafka) -> Send:
         try:
             producer.produce(topic, event, on_delivery=delivered)
             producer.flush(_SECONDS + 1)
-        except (KafkaException, BufferError) as error:
+        except KafkaException as error:
+            raise NotDelivered(error.args[0].str()) from None
+        except BufferError as error:
             raise NotDelivered(type(error).__name__) from None
         if errors:
             raise NotDelivered(errors[0])

@@ -156,12 +156,15 @@ def test_to_a_server() -> None:
 
 
 def test_to_a_topic(broker: Broker) -> None:
+    """An event can be larger than 1 MB, which is the default limit of clients and brokers."""
+    columns = {f"shop.t.{number:03}{'n' * 100}": SOURCES["shop.t.n"] for number in range(5_000)}
+    large = JobDatasets(JOB.inputs, (Dataset(NAMESPACE, "cdc.canonical", FIELDS, columns),))
     topic = "lineage.events"
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(30)
     reporting = Reporting(f"kafka:{topic}", broker.bootstrap)
     with reporting.reports:
-        reporting.reports.report("g.raw", lambda: JOB)
+        reporting.reports.report("g.raw", lambda: large)
         reporting.reports.end = "ABORT"
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "any", "auto.offset.reset": "earliest"})
     consumer.subscribe([topic])
