@@ -32,6 +32,11 @@ _Table: TypeAlias = tuple[str | None, str | None, str]
 _TABLES = 1000
 """Maximum number of tables per raw topic that its job lists, because table names come from messages."""
 
+_COLUMNS = 10_000
+"""Maximum number of columns per raw topic that its job lists. Each output repeats them, with about 250 bytes each, and
+building an event takes the processor from the messages.
+"""
+
 _NO_TYPES: Mapping[str, str] = {}
 
 _SCHEMA = msgspec.json.Decoder(TableSchema)
@@ -99,7 +104,11 @@ class ServiceLineage:
     def _job(self, topic: str) -> JobDatasets:
         """Return what a raw topic's job reads and writes. Another thread calls this."""
         source = self._sources[topic]
-        tables = [(table, self._columns(topic, table)) for table in sorted(self._tables[topic], key=str)]
+        tables, listed = [], 0
+        for table in sorted(self._tables[topic], key=str):
+            columns = self._columns(topic, table)
+            listed += len(columns)
+            tables.append((table, columns if listed <= _COLUMNS else []))
         written = []
         for output, selected in self._outputs.items():
             fields, sources = [], dict[str, tuple[ColumnSource, ...]]()

@@ -154,6 +154,19 @@ def test_many_tables(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ["g.a"] * 3 == kept.reported
 
 
+def test_many_columns(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job that has enough columns lists only the names of its other tables."""
+    monkeypatch.setattr(lineage_module, "_COLUMNS", 3)
+    lineage = ServiceLineage(_settings(), kept)
+    lineage.topic_added("a", "s")
+    lineage.acknowledged(_batch("a", "t", "u", "v"))
+    for table in ("t", "u", "v"):
+        lineage.announced(_schema(table, ID, NAME))
+    (canonical,) = kept.described["g.a"]().outputs
+    assert [("shop.t", 2), ("shop.u", 0), ("shop.v", 0)] == [(one.name, len(one.fields)) for one in canonical.fields]
+    assert ["shop.t.id", "shop.t.name"] == [*canonical.sources]
+
+
 @pytest.mark.parametrize("topic", ["a", "cdc.canonical", "cdc.canonical.dlq"])
 def test_a_topic_that_is_used(topic: str) -> None:
     with pytest.raises((ConfigError, ValueError), match="already an input or output"):
