@@ -1,5 +1,6 @@
 """A source may have thousands of tables. The native path compiles the layout of each table once."""
 
+import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ pytestmark = needs_extension
 
 TABLES, COLUMNS = 1_000, 60
 DATABASES = 2_000
+SHORT = 5_000
 
 
 @pytest.fixture
@@ -71,3 +73,24 @@ def test_the_same_table_in_many_databases(compiled: list[Any]) -> None:
     assert isinstance(path, NativePath)
     assert [DATABASES, DATABASES] == [_taken(path, values), _taken(path, values)]
     assert DATABASES == len(compiled)
+
+
+@pytest.mark.parametrize("varied", ["database", "mysqlType"])
+def test_short_descriptions(compiled: list[Any], varied: str) -> None:
+    """However short its descriptions are, a table takes a limited amount of memory: the first ones were dropped."""
+    body = {"data": [{"a": "1"}], "table": "t", "type": "INSERT", "es": 1_700_000_000_000, "id": 7, "pkNames": ["a"]}
+
+    def value(number: int) -> bytes:
+        given = {"database": "d", "mysqlType": {"a": "int"}}
+        given[varied] = {"a": f"int({number})"} if varied == "mysqlType" else f"d{number}"
+        return json.dumps({**body, **given}, separators=(",", ":")).encode()
+
+    dialect = build("canal", Setup("bench"), {"profile": "oss"})
+    path = native_path(Translator("bench", dialect, Limits()), [(AvroCodec(), 10**6)])
+    assert isinstance(path, NativePath)
+    values = [value(number) for number in range(SHORT)]
+    assert SHORT == _taken(path, values) == len(compiled)
+    assert 1 == _taken(path, values[-1:])
+    assert SHORT == len(compiled)
+    assert 1 == _taken(path, values[:1])
+    assert SHORT + 1 == len(compiled)

@@ -23,6 +23,9 @@ use crate::table::{compiled, Operation, Table};
 
 /// Maximum bytes of the descriptions of tables with the same name. Beyond it, they are cleared.
 const SAME_NAME_BYTES: usize = 4 * 1024 * 1024;
+/// Bytes that a table counts in addition to its description, so that short descriptions do not allow any number of
+/// tables. A generation of the cache limits the number of names only.
+const TABLE_BYTES: usize = 1024;
 
 const UPDATE: usize = 1;
 const DELETE: usize = 2;
@@ -318,11 +321,11 @@ impl Layouts {
         let (types, sql_types) = (description.types.clone(), description.sql_types.clone());
         let new = || SameName { types, sql_types, by_database: HashMap::new(), bytes: 0 };
         let mut named = self.known.remove(members.table).unwrap_or_else(new);
-        if named.bytes + length > SAME_NAME_BYTES {
+        if named.bytes + length + TABLE_BYTES > SAME_NAME_BYTES {
             named.by_database.clear();
             named.bytes = 0;
         }
-        named.bytes += length;
+        named.bytes += length + TABLE_BYTES;
         let bytes = named.bytes;
         let layouts = named.by_database.entry(members.database.to_vec()).or_default();
         layouts.push((description, made));
