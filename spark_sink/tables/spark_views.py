@@ -50,6 +50,8 @@ class ViewingCatalog:
         self._tables = tables
         self._catalog = catalog
         self._views = views
+        # The schema of a view joins the folders of its table, so two tables can have a view with the same name.
+        self._owners: dict[str, str] = {}  # the table of each view
 
     def register(self, name: str) -> bool:
         is_new = self._catalog is not None and self._catalog.register(name)
@@ -59,10 +61,23 @@ class ViewingCatalog:
         try:
             shape = self._tables.shape(name)
             if shape is not None and has_rows(shape):
+                self._own(views.view(name), name)
                 self._replace(views, name, shape)
+        except RegistrationError:
+            raise
         except Exception as error:  # the table is complete without its view
             raise RegistrationError(f"its view was not replaced: {reason(error)}") from None
         return is_new
+
+    def _own(self, view: str, name: str) -> None:
+        """Note that a view belongs to a table.
+
+        Raises:
+            RegistrationError: the view belongs to another table.
+        """
+        owner = self._owners.setdefault(view.lower(), name)
+        if owner != name:
+            raise RegistrationError(f"its view was not replaced: {view} is already the view of {owner}")
 
     def _replace(self, views: CatalogViews, name: str, shape: TableShape) -> None:
         if views.is_inside(name, self._tables):
