@@ -83,12 +83,14 @@ class SinkLineage:
         """Report a table that was created, or whose columns were changed. Any thread can call this."""
         with suppress(Exception):  # such as a catalog that does not respond: the table is not reported
             known = self._known.get(name)
+            if known is None and len(self._known) >= _TABLES:
+                return
             if isinstance(step, Create):
                 location = self._tables.location(name) if known is None else known[1]
                 found = None if location is None else (step.shape, location)
             else:
                 found = None if known is None else (_after(known[0], step), known[1])
-            if found is not None and (known is not None or len(self._known) < _TABLES):
+            if found is not None:
                 self._known[name] = found
                 self.reports.report(f"{self._pipeline}.{name}", partial(self._job, name), self._pipeline)
 

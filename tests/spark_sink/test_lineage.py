@@ -29,7 +29,7 @@ from spark_sink.lineage import SinkLineage, catalog_name
 from spark_sink.schema.evolution import COPY, AddColumns, Create, TableColumn, TableShape
 from spark_sink.schema.table_naming import shadow_of
 from spark_sink.schema.table_spec import Format
-from spark_sink.tables.formats import FormatDdl
+from spark_sink.tables.formats import FormatDdl, FormatTables
 from spark_sink.tables.iceberg.served_catalog import ServedCatalog
 from tests.spark_sink.changes import change, schema_of
 from tests.spark_sink.lake import Lake
@@ -248,6 +248,9 @@ def test_a_topic_that_the_sink_reads(topic: str) -> None:
 
 
 def test_the_number_of_tables_is_limited(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The catalog is not asked about the other tables, because the sink waits for the answer."""
+    asked, location = [], FormatTables.location
+    monkeypatch.setattr(FormatTables, "location", lambda self, name: asked.append(name) or location(self, name))
     monkeypatch.setattr(lineage_module, "_TABLES", 2)
     lineage, kept = _lineage(lake)
     shape = TableShape(TABLE, (TableColumn("id", "bigint"),), ("id",))
@@ -255,6 +258,7 @@ def test_the_number_of_tables_is_limited(lake: Lake, monkeypatch: pytest.MonkeyP
         lineage.changed(name, Create(shape))
     lineage.changed("c", AddColumns(shape.columns))
     assert ["sink", "sink.a", "sink.b", "sink.a"] == kept.reported
+    assert ["a", "b"] == asked
 
 
 def test_a_catalog_that_does_not_respond(lake: Lake) -> None:
