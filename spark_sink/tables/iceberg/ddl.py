@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from pyspark.sql import SparkSession
 
+from spark_sink.errors import Reason, Refused
 from spark_sink.schema.evolution import TableColumn, TableShape
 from spark_sink.schema.layout import (
     NO_LAYOUT,
@@ -80,6 +81,14 @@ class IcebergDdl:
         for namespace in self._catalog.namespaces(name):
             self._spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {in_sql(namespace)}")
         self._create("CREATE TABLE IF NOT EXISTS", name, shape)
+        if not self._catalog.exists(name):
+            # The statement also does nothing if the catalog has a view with this name.
+            raise Refused(
+                Reason.TABLE_REFUSED,
+                f"the catalog did not create the table {name}, probably because it has a view with this name. Rename "
+                "the table with tables.name or tables.rename, or change tables.iceberg_catalog.views, and restart the "
+                "sink",
+            )
         return name
 
     def replace(self, name: str, shape: TableShape) -> str:

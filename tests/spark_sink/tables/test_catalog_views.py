@@ -150,7 +150,8 @@ spark = spark_session.build("views", settings, str(warehouse), iceberg=True)
 lake = MergingLake(spark, warehouse)
 lake.catalog = catalog.access(str(warehouse), {}, {})
 rules = TableRules(formats={"*": Format.ICEBERG}, modes={"*.log": Mode.CHANGELOG})
-lake.use(rules, {"shop/sales//nested": "a.b.t", "shop/sales//flat": "a_b.t"})
+rename = {"shop/sales//nested": "a.b.t", "shop/sales//flat": "a_b.t", "shop/sales//taken": "shop_sales_live.orders"}
+lake.use(rules, rename)
 metrics, views = Metrics(0), {Format.ICEBERG: CatalogViews("ours", "_live")}
 kept = Registration(
     readers_catalog(spark, lake.tables, None, views), lake.control.batches, metrics, lake.ddl.changed
@@ -189,6 +190,10 @@ same = ((8, "nested"), (9, "flat"))
 kept.applied(lake.apply(2, [change("c", {"id": id}, row, pos=id, table=name) for id, name in same]))
 refused = metrics.registry.get_sample_value("cdc_sink_registration_failures_total")
 said.append([refused, [found.id for found in spark.table("theirs.a_b_live.t").collect()]])
+
+lake.announce(schema_of(OLD, table="taken"))
+(report,) = lake.apply(3, [change("c", {"id": 10}, row, pos=10, table="taken")])
+said.append(report.outcome.refusal)
 print(json.dumps(said))
 """
 
@@ -225,14 +230,16 @@ def test_views_in_a_metastore(tmp_path: Path) -> None:
 def test_views_in_an_iceberg_catalog(tmp_path: Path) -> None:
     """A REST catalog has the views of its tables, for a reader who knows the catalog by another name. They are replaced
     when columns change. A changelog has none. If two tables have a view with the same name, the second one is rejected.
+    A table with the name of a view is parked.
     """
     (tmp_path / "warehouse").mkdir()
     with RestCatalogServer(warehouse=str(tmp_path / "warehouse")) as catalog:
-        before, after, listed, same_name = _run(_INSIDE, tmp_path, catalog.url)
+        before, after, listed, same_name, taken = _run(_INSIDE, tmp_path, catalog.url)
     assert [["id bigint", "Size (cm) int", "n int"], [["1", "5", "7"], ["2", "5", "7"]]] == before
     assert [["id bigint", "Size (cm) int", "n decimal(12,2)"], [["2", "5", "1.25"]]] == after
     assert ["orders"] == listed
     assert [1.0, [8]] == same_name
+    assert "it has a view with this name" in taken
 
 
 def _run(script: str, folder: Path, url: str) -> Any:
