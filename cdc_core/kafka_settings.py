@@ -5,7 +5,8 @@ Contradictory settings are rejected, so that no connection is unprotected by mis
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -29,6 +30,7 @@ _LOGIN: Mapping[str, tuple[str, ...]] = {
 _LOGIN_EXTRAS: Mapping[str, tuple[str, ...]] = {"OAUTHBEARER": ("oauth_scope", "oauth_ca_file")}
 # OAUTHBEARER with a token provider instead of a token endpoint.
 _PROVIDER = ("oauth_provider", "oauth_provider_options")
+_HEADER_NAME = re.compile(r"[A-Za-z0-9-]+")
 
 
 class Kafka(Section):
@@ -128,6 +130,16 @@ def check_certificate(certificate: Path | None, key: Path | None) -> None:
     """Reject a certificate without its key, and a key without its certificate."""
     if (certificate is None) != (key is None):
         raise ValueError("ssl_certificate_file and ssl_key_file must be set together")
+
+
+def check_header_names(headers: Iterable[str]) -> None:
+    """Check the names of HTTP headers.
+
+    Raises:
+        ValueError: a name is invalid.
+    """
+    if any(_HEADER_NAME.fullmatch(name) is None for name in headers):
+        raise ValueError("a header name may contain only letters, digits and -")
 
 
 def checked_scheme(url: str, name: str, login: str) -> str:

@@ -7,7 +7,7 @@ from urllib.parse import unquote, urlsplit
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
-from cdc_core.kafka_settings import Section, checked_scheme
+from cdc_core.kafka_settings import Section, check_header_names, checked_scheme
 
 _FILE, _KAFKA = "file://", "kafka:"
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
@@ -44,8 +44,7 @@ class Lineage(Section):
     @field_validator("headers")
     @classmethod
     def _have_names(cls, value: dict[str, SecretStr]) -> dict[str, SecretStr]:
-        if any(re.fullmatch(r"[A-Za-z0-9-]+", name) is None for name in value):
-            raise ValueError("a header name may only contain letters, digits and -")
+        check_header_names(value)
         return value
 
     @model_validator(mode="after")

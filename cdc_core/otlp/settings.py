@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import Protocol
 
 from pydantic import Field, SecretStr, field_validator
 
-from cdc_core.kafka_settings import Section, checked_scheme
+from cdc_core.kafka_settings import Section, check_header_names, checked_scheme
 
 
 class Otlp(Section):
@@ -29,8 +28,7 @@ class Otlp(Section):
     @field_validator("headers")
     @classmethod
     def _have_names(cls, value: dict[str, SecretStr]) -> dict[str, SecretStr]:
-        if any(re.fullmatch(r"[A-Za-z0-9-]+", name) is None for name in value):
-            raise ValueError("a header name may contain only letters, digits and -")
+        check_header_names(value)
         return value
 
 
