@@ -43,7 +43,7 @@ _DELIVERY = "translator.service.delivery"
 STAGES = {
     "poll": Stage("translator.service.faust_transport:_batch", most=12),
     "translate": Stage("translator.resolution.resolve:Resolver.resolve_run", most=100),
-    "produce": Stage("translator.kafka.producer:RecordProducer.offer", settle=True, most=3000),
+    "produce": Stage("translator.kafka.producer:RecordProducer.offer_run", settle=True, most=100),
     "seal": Stage(f"{_DELIVERY}.exactly_once:_Batch.end_message", settle=True, most=100),
     "report": Stage("translator.service.faust_transport:BatchConsumer.ack", most=12),
     "commit": Stage("translator.service.faust_transport:BatchConsumerThread._commit", before=True, most=4),

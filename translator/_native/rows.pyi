@@ -14,6 +14,7 @@ from translator._native.layout import (
     TableOperation,
     TakenMessage,
 )
+from translator.codecs.record import Record
 from translator.message import Message, TableName
 
 VERSION: str
@@ -24,6 +25,15 @@ class Taken:
     outputs: list[list[Any]]
     events: list[ChangeEvent]
     ts_commit_us: int | None
+
+class ProducerQueue:
+    @staticmethod
+    def load(module: str) -> bool: ...
+    @staticmethod
+    def created() -> ProducerQueue | None: ...
+    def offer(self, topic: str, partition: int, records: list[Record]) -> int: ...
+    def outcome(self, topic: str, partition: int) -> tuple[int, int | None]: ...
+    def failure(self) -> tuple[str, int] | None: ...
 
 class KnownRows:
     def __init__(self, keys: int, fatal: bool, state: Callable[..., Any]) -> None: ...

@@ -12,6 +12,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from translator.codecs.record import RECORD_OVERHEAD, Record
 from translator.config.settings import Bounds, LatencySettings
 from translator.errors import FatalError
+from translator.kafka.record_queue import Failure, Outcome, PlainQueue, RecordQueue, open_producer, produce
 
 DEFAULT_BOUNDS = Bounds()
 DEFAULT_LATENCY = LatencySettings()
@@ -77,35 +78,61 @@ def write_failure(topic: str, error: KafkaError) -> str:
 
 
 class RecordProducer:
-    """A librdkafka producer. Delivery reports arrive during `poll`, in the calling thread."""
+    """A librdkafka producer. Delivery reports arrive during `poll`, in the calling thread.
 
-    def __init__(self, producer: Producer) -> None:
+    Args:
+        queue: the queue for records without a callback.
+    """
+
+    def __init__(self, producer: Producer, queue: RecordQueue | None = None) -> None:
         self._producer = producer
+        self._queue = queue or PlainQueue(producer)
+        self._queued: dict[tuple[str, int], int] = {}
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
         """Return a producer with these librdkafka settings."""
-        return cls(Producer(dict(config)))
+        return cls(*open_producer(config))
 
     def __len__(self) -> int:
         """Return the number of records whose reports have not been processed."""
         return len(self._producer)
 
     def offer(self, topic: str, partition: int, record: Record, report: Report) -> bool:
-        """Queue a record. Returns False while the producer's queue is full.
+        """Queue a record with a callback. Returns False while the producer's queue is full.
 
         Raises:
             FatalError: the producer has failed permanently.
         """
         try:
-            self._producer.produce(
-                topic, record.value, record.key, partition, on_delivery=report, headers=record.headers
-            )
-        except BufferError:
-            return False
+            return produce(self._producer, topic, partition, record, report)
         except KafkaException as error:
             raise self._fatal(error) from None
-        return True
+
+    def offer_run(self, topic: str, partition: int, records: list[Record]) -> tuple[int, int]:
+        """Queue records without a callback, in order, until the producer's queue is full.
+
+        Returns how many of the records were queued, and the number of all records queued in this way for the
+        partition. Once `outcome` says that this many were delivered, all of them were.
+
+        Raises:
+            FatalError: the producer has failed permanently.
+        """
+        try:
+            queued = self._queue.offer(topic, partition, records)
+        except KafkaException as error:
+            raise self._fatal(error) from None
+        place = topic, partition
+        total = self._queued[place] = self._queued.get(place, 0) + queued
+        return queued, total
+
+    def outcome(self, topic: str, partition: int) -> Outcome:
+        """Return the outcome of the partition's records that have no callback."""
+        return self._queue.outcome(topic, partition)
+
+    def failure(self) -> Failure | None:
+        """Return the first error of a record that has no callback."""
+        return self._queue.failure()
 
     def poll(self, seconds: float = 0) -> int:
         """Process reports and return their number.

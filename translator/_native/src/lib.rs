@@ -25,10 +25,12 @@ mod header;
 mod json;
 mod json_output;
 mod known_rows;
+mod librdkafka;
 mod masks;
 mod notes;
 mod objects;
 mod output;
+mod producer_queue;
 mod python_event;
 mod qlik;
 mod qlik_frames;
@@ -49,7 +51,7 @@ mod upsert;
 use pyo3::prelude::*;
 
 /// The version of the interface to Python, the same as in `translator/_native/__init__.py`.
-const SEAM: u32 = 13;
+const SEAM: u32 = 14;
 
 /// The extension module `translator._native.rows`.
 #[pymodule]
@@ -57,6 +59,7 @@ fn rows(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("VERSION", env!("CARGO_PKG_VERSION"))?;
     module.add("SEAM", SEAM)?;
     module.add_class::<output::Taken>()?;
+    module.add_class::<producer_queue::ProducerQueue>()?;
     module.add_class::<continuity::KnownRows>()?;
     module.add_class::<canal::CanalRows>()?;
     module.add_class::<dts_avro::DtsAvroRows>()?;

@@ -336,7 +336,7 @@ class _Replay:
             return f"metadata {quote(result.key)} is missing"
         return result.reason if isinstance(result, DeadLetter) and result.code == code else None
 
-    async def _mark(self, marks: Sequence[Record]) -> None:
+    async def _mark(self, marks: list[Record]) -> None:
         topic = self._components.target.outputs.metadata.topic
         batch = self._delivery.begin(BatchAccount("", topic, 0), lambda: None)
         await batch.send(topic, 0, marks)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from confluent_kafka import KafkaError
@@ -25,32 +25,36 @@ from translator.kafka.producer import (
     write_failure,
 )
 from translator.service.delivery.base import Acknowledge, BatchQueues, InFlight, OnStored, until_capacity
-from translator.service.delivery.record_writer import RecordWriter, with_offset
+from translator.service.delivery.record_writer import Marks, RecordWriter, with_offset
 from translator.service.metrics import BatchAccount
 
 
 class _Batch(InFlight):
-    __slots__ = ("_delivery", "error", "pending", "topics")
+    __slots__ = ("_delivery", "_error", "_marks", "_unreported", "topics")
 
     def __init__(self, delivery: AtLeastOnceDelivery, account: BatchAccount, acknowledge: Acknowledge) -> None:
         super().__init__(account, acknowledge)
         self._delivery = delivery
-        self.error: str | None = None
-        self.pending = 0  # outstanding reports
         self.topics: set[str] = set()  # records written
+        self._marks: Marks = {}
+        # The records with a callback, which are not in the marks.
+        self._unreported = 0
+        self._error: str | None = None
 
-    async def send(
-        self, topic: str, partition: int, records: Sequence[Record], on_stored: OnStored | None = None
-    ) -> None:
+    async def send(self, topic: str, partition: int, records: list[Record], on_stored: OnStored | None = None) -> None:
         """Pass records to the producer; wait while its queue is full."""
-        self.pending += len(records)
+        writer = self._delivery.writer
         self.topics.add(topic)
-        await self._delivery.writer.write(topic, partition, records, with_offset(self._report, on_stored))
+        if on_stored is None:
+            await writer.write(topic, partition, records, self._marks)
+            return
+        self._unreported += len(records)
+        await writer.write_reported(topic, partition, records, with_offset(self._report, on_stored))
 
     def _report(self, error: KafkaError | None, message: Any) -> None:
-        self.pending -= 1
+        self._unreported -= 1
         if error is not None:
-            self.error = write_failure(message.topic(), error)
+            self._error = write_failure(message.topic(), error)
 
     async def end_message(self, offset: int, count: int = 1) -> None:
         """Do nothing: offsets are committed for whole batches."""
@@ -60,15 +64,16 @@ class _Batch(InFlight):
         self._delivery.forget(self)
 
     @property
-    def done(self) -> bool:
-        """Return whether everything was delivered.
+    def pending(self) -> int:
+        """The number of queued records that have not been delivered.
 
         Raises:
             FatalError: a record was not delivered.
         """
-        if self.error is not None:
-            raise FatalError(f"delivery failed for a batch of {self.account.topic}: {self.error}")
-        return self.closed and self.pending == 0
+        error = self._error or self._delivery.writer.error(self._marks)
+        if error is not None:
+            raise FatalError(f"delivery failed for a batch of {self.account.topic}: {error}")
+        return self._unreported + self._delivery.writer.pending(self._marks)
 
 
 class AtLeastOnceDelivery:
@@ -136,8 +141,6 @@ class AtLeastOnceDelivery:
         for batch in self._queues.of(topic, partition):
             while batch.pending:
                 await self.writer.pause()
-            if batch.error is not None:
-                raise FatalError(f"delivery failed for a batch of {topic}: {batch.error}")
 
     async def confirm(self, topic: str, record: Record) -> None:
         """Write a keyed record to a compacted topic (partition 0), and return once the record is acknowledged.
@@ -146,7 +149,7 @@ class AtLeastOnceDelivery:
             FatalError: the record was not delivered.
         """
         reports: list[KafkaError | None] = []
-        await self.writer.write(topic, 0, [record], lambda error, _message: reports.append(error))
+        await self.writer.write_reported(topic, 0, [record], lambda error, _message: reports.append(error))
         began = time.monotonic()
         while self.writer.stopped or not reports:
             await self.writer.pause()
@@ -164,7 +167,7 @@ class AtLeastOnceDelivery:
         self.writer.serve()
         if self.writer.stopped:
             return
-        self._queues.acknowledge_while(lambda batch: batch.done)
+        self._queues.acknowledge_while(lambda batch: batch.closed and not batch.pending)
         for queue in self._queues:
             if queue:
                 self._check_silence(queue[0])
@@ -177,9 +180,10 @@ class AtLeastOnceDelivery:
         """
         now = time.monotonic()
         place = batch.account.topic, batch.account.partition
-        before, pending, since = self._heard.get(place, (None, 0, now))
-        if before is not batch or pending != batch.pending or not pending:
-            self._heard[place] = batch, batch.pending, now
+        before, earlier, since = self._heard.get(place, (None, 0, now))
+        pending = batch.pending
+        if before is not batch or earlier != pending or not earlier:
+            self._heard[place] = batch, pending, now
         elif now - since > self._seconds:
             written = " or ".join(sorted(batch.topics))
             raise FatalError(

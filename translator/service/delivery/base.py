@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Generic, Protocol, TypeVar
 
 from translator.codecs.record import Record
@@ -33,9 +33,7 @@ class Batch(Protocol):
     @property
     def account(self) -> BatchAccount: ...
 
-    async def send(
-        self, topic: str, partition: int, records: Sequence[Record], on_stored: OnStored | None = None
-    ) -> None:
+    async def send(self, topic: str, partition: int, records: list[Record], on_stored: OnStored | None = None) -> None:
         """Write the current message's records. Waits until the delivery has room for these records.
 
         Raises:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -19,7 +19,8 @@ from confluent_kafka import KafkaError
 from translator.codecs.record import Record
 from translator.config.settings import Bounds
 from translator.errors import FatalError
-from translator.kafka.producer import DEFAULT_BOUNDS, DEFAULT_LATENCY, Report, write_failure
+from translator.kafka.producer import DEFAULT_BOUNDS, DEFAULT_LATENCY, write_failure
+from translator.kafka.record_queue import DROPPED
 from translator.kafka.transactional_producer import PartitionsMovedError, TransactionalProducer
 from translator.service.delivery.base import (
     PAUSE_SECONDS,
@@ -44,10 +45,6 @@ _OVERSTAY_SECONDS = 2.0
 # This is less time than a failing process has to exit (stopping._FATAL_EXIT_SECONDS). If we do not abort the
 # transaction, the broker does.
 _ABORT_SECONDS = 5.0
-
-# If one record in the transaction fails, librdkafka drops queued records, and can report the dropped records before the
-# failed record. In any case, the transaction cannot be committed.
-_DROPPED = frozenset((KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT))
 
 _OVERSTAYED = (
     "transaction failed: librdkafka did not return within the given time (timing.delivery), because it is waiting for "
@@ -77,19 +74,17 @@ class _Batch(InFlight):
         self._delivery = delivery
         self.membership = membership
         self.held: list[
-            tuple[str, int, Sequence[Record], Report]
+            tuple[str, int, list[Record], OnStored | None]
         ] = []  # records to write for the batch's current messages
         self.messages = 0  # messages in a transaction
 
-    async def send(
-        self, topic: str, partition: int, records: Sequence[Record], on_stored: OnStored | None = None
-    ) -> None:
+    async def send(self, topic: str, partition: int, records: list[Record], on_stored: OnStored | None = None) -> None:
         """Keep records until their message is complete, because a transaction must not end between two records of a
         message.
 
         `on_stored` is called before the transaction ends. If the transaction fails, the process stops.
         """
-        self.held.append((topic, partition, records, with_offset(self._delivery.report, on_stored)))
+        self.held.append((topic, partition, records, on_stored))
 
     async def end_message(self, offset: int, count: int = 1) -> None:
         """Write the messages into the current transaction, completely and with the offset of the last message."""
@@ -208,8 +203,12 @@ class ExactlyOnceDelivery:
         self._membership = batch.membership
         self._began = self._began or time.monotonic()
         self._writing += 1
-        for topic, partition, records, report in batch.held:
-            await self._writer.write(topic, partition, records, report)
+        for topic, partition, records, on_stored in batch.held:
+            if on_stored is None:
+                # The end of the transaction covers every record, so the marks are not needed.
+                await self._writer.write(topic, partition, records, {})
+            else:
+                await self._writer.write_reported(topic, partition, records, with_offset(self._report, on_stored))
         self._writing -= 1
         batch.held.clear()
         batch.messages += count
@@ -226,12 +225,16 @@ class ExactlyOnceDelivery:
             return False
         return True
 
-    def report(self, error: KafkaError | None, message: Any) -> None:
-        """Process one record's report. If the record was dropped because of another record, the other record's report
-        gives the cause.
-        """
-        if error is not None and error.code() not in _DROPPED:
-            self._writer.fail(FatalError(f"delivery failed: {write_failure(message.topic(), error)}"))
+    def _report(self, error: KafkaError | None, message: Any) -> None:
+        if error is not None and error.code() not in DROPPED:
+            self._fail(message.topic(), error)
+
+    def _fail(self, topic: str, error: KafkaError) -> None:
+        self._writer.fail(FatalError(f"delivery failed: {write_failure(topic, error)}"))
+
+    def _note_failure(self) -> None:
+        if (failed := self._producer.failure()) is not None:
+            self._fail(*failed)
 
     async def confirm(self, topic: str, record: Record) -> None:
         """Do the same as `Delivery.confirm`. The record is written outside transactions, so that other processes can
@@ -253,6 +256,7 @@ class ExactlyOnceDelivery:
         self._outside.reap()
         if self._writer.stopped:
             return
+        self._note_failure()
         if self._writer.failure is not None:
             raise self._writer.failure
         if self._ending is not None:
@@ -321,6 +325,7 @@ class ExactlyOnceDelivery:
             await self._send_offsets(offsets, membership)
             await self._commit()
         except Exception as error:
+            self._note_failure()  # the cause of the error, if a record failed
             self._writer.fail(error)  # `_ending` stays set, so no other transaction begins
             return
         if self._writer.stopped:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from translator.codecs.record import Record
 from translator.config.settings import Bounds
@@ -30,9 +30,7 @@ class _Batch(InFlight):
         self._delivery = delivery
         self.pending = 0
 
-    async def send(
-        self, topic: str, partition: int, records: Sequence[Record], on_stored: OnStored | None = None
-    ) -> None:
+    async def send(self, topic: str, partition: int, records: list[Record], on_stored: OnStored | None = None) -> None:
         """Store records."""
         await self._delivery.until_running()
         for record in records:

@@ -179,7 +179,8 @@ def test_acknowledged_when_everything_is_readable(world: World) -> None:
         assert before <= batch.account.sent <= time.monotonic()
         await until(delivery, lambda: done == ["batch"])
         assert [batch.account] == world.accounts
-        assert (0, 0) == (delivery.batches, delivery.records)
+        assert 0 == delivery.batches
+        await until(delivery, lambda: delivery.records == 0)
         delivery.fail_stop()
 
     asyncio.run(scenario())
@@ -284,7 +285,7 @@ def test_progress_is_told_while_something_is_to_come(world: World) -> None:
         await batch.end_message(0)
         batch.close()
         await until(delivery, lambda: done == ["batch"])
-        assert delivery.progress is None
+        await until(delivery, lambda: delivery.progress is None)
         delivery.fail_stop()
 
     asyncio.run(scenario())

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from aiokafka import AIOKafkaConsumer
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from dev.servers.broker import Broker
@@ -275,22 +275,6 @@ def test_another_generation_is_refused(bench: Bench) -> None:
 
     asyncio.run(scenario())
     assert ([], {}, [], []) == (bench.visible(), bench.committed(), bench.done, bench.accounted)
-
-
-def test_the_cause_is_told_and_not_what_was_dropped_for_it(bench: Bench) -> None:
-    """librdkafka can report the dropped records before the one that caused it."""
-
-    class Sent:
-        def topic(self) -> str:
-            return "small"
-
-    to = bench.transactions()
-    to.report(KafkaError(KafkaError._PURGE_QUEUE), Sent())
-    to.reap()
-    to.report(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE), Sent())
-    with pytest.raises(FatalError, match="delivery failed: cannot write to small"):
-        to.reap()
-    to.fail_stop()
 
 
 def test_one_generation_a_transaction(bench: Bench) -> None:
