@@ -386,7 +386,9 @@ class TakenMessage(Protocol):
 
     @property
     def outputs(self) -> list[list[Any]]:
-        """Records for each output, canonical topic first. The canonical topic has one for each row."""
+        """Records for each output, canonical topic first. The canonical topic has one for each row. They have the
+        attributes of `Record`.
+        """
         ...
 
     @property
@@ -439,7 +441,6 @@ class RecordForm(Struct, frozen=True):
     max_records: tuple[int, ...]
     """The maximum record size of each output that the extension writes, in bytes."""
 
-    record: Callable[..., object]
     convert_cell: Callable[[bytes, Any], bytes]
     """Converts a cell as JSON to a canonical value as JSON, using its converter."""
 

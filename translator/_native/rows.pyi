@@ -14,7 +14,7 @@ from translator._native.layout import (
     TableOperation,
     TakenMessage,
 )
-from translator.codecs.record import Record
+from translator.codecs.record import Headers, Record
 from translator.message import Message, TableName
 
 VERSION: str
@@ -26,12 +26,17 @@ class Taken:
     events: list[ChangeEvent]
     ts_commit_us: int | None
 
+class NativeRecord:
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+
 class ProducerQueue:
     @staticmethod
     def load(module: str) -> bool: ...
     @staticmethod
     def created() -> ProducerQueue | None: ...
-    def offer(self, topic: str, partition: int, records: list[Record]) -> int: ...
+    def offer(self, topic: str, partition: int, records: list[Record] | list[NativeRecord]) -> int: ...
     def outcome(self, topic: str, partition: int) -> tuple[int, int | None]: ...
     def failure(self) -> tuple[str, int] | None: ...
 

@@ -183,7 +183,6 @@ def native_path(
         source=translator.source,
         events=None if all(natives) else EventClasses(),
         max_records=tuple(size for _, size in written),
-        record=Record,
         convert_cell=convert_cell,
         convert_bytes=convert_bytes,
         table=partial(_table, translator, outputs[0][0], [codec for codec, _ in written]),

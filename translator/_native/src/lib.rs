@@ -38,6 +38,7 @@ mod qlik_message;
 mod qlik_rows;
 mod qlik_tables;
 mod reason;
+mod record;
 mod row;
 mod row_key;
 mod run;
@@ -51,7 +52,7 @@ mod upsert;
 use pyo3::prelude::*;
 
 /// The version of the interface to Python, the same as in `translator/_native/__init__.py`.
-const SEAM: u32 = 14;
+const SEAM: u32 = 15;
 
 /// The extension module `translator._native.rows`.
 #[pymodule]
@@ -59,6 +60,7 @@ fn rows(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("VERSION", env!("CARGO_PKG_VERSION"))?;
     module.add("SEAM", SEAM)?;
     module.add_class::<output::Taken>()?;
+    module.add_class::<record::NativeRecord>()?;
     module.add_class::<producer_queue::ProducerQueue>()?;
     module.add_class::<continuity::KnownRows>()?;
     module.add_class::<canal::CanalRows>()?;

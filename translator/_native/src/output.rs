@@ -1,7 +1,9 @@
 //! The Kafka records of a message for every output of its source: keys and headers as in `translator/codecs/record.py`.
 
+use std::sync::Arc;
+
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyString};
+use pyo3::types::PyList;
 
 use crate::continuity::Evidence;
 use crate::debezium::{DebeziumOperation, Event};
@@ -10,13 +12,13 @@ use crate::header::Header;
 use crate::json_output::JsonOperation;
 use crate::python_event::Classes;
 use crate::reason::{Read, Reason};
+use crate::record::NativeRecord;
 use crate::row::{Head, Place, Row};
 use crate::table::Operation;
 use crate::upsert::UpsertOperation;
 
 /// The size of a header, as computed by `record_size`.
 const HEADER_OVERHEAD: usize = 10;
-const ID_HEADER: &str = "cdc-id";
 const UNAVAILABLE_HEADER: &str = "cdc-unavailable";
 
 /// A translated message.
@@ -25,7 +27,7 @@ pub struct Taken {
     /// The `TableOperation` of its rows.
     #[pyo3(get)]
     operation: Py<PyAny>,
-    /// A list of `Record` for each output that is written here.
+    /// A list of `NativeRecord` for each output that is written here.
     #[pyo3(get)]
     outputs: Py<PyList>,
     /// A `ChangeEvent` for each row, if Python encodes an output.
@@ -46,13 +48,10 @@ pub struct Form {
     source: String,
     /// Maximum size of a record, as computed by `record_size`, for each output that is written here.
     max_records: Vec<usize>,
-    /// The class of a record, called with key, value and headers.
-    record: Py<PyAny>,
     /// Converts a cell, given its text and its converter.
     pub convert_cell: Py<PyAny>,
     /// Converts a cell in bytes with another encoding, given its bytes and its converter.
     pub convert_bytes: Py<PyAny>,
-    id_header: Py<PyString>,
 }
 
 impl Form {
@@ -62,10 +61,8 @@ impl Form {
             events: form.getattr("events")?.extract()?,
             source: form.getattr("source")?.extract()?,
             max_records: form.getattr("max_records")?.extract()?,
-            record: form.getattr("record")?.unbind(),
             convert_cell: form.getattr("convert_cell")?.unbind(),
             convert_bytes: form.getattr("convert_bytes")?.unbind(),
-            id_header: PyString::intern(form.py(), ID_HEADER).unbind(),
         })
     }
 
@@ -135,17 +132,10 @@ pub struct Records<'a> {
     events: Bound<'a, PyList>,
 }
 
-/// The headers of a record, and its size without key and value.
-struct Headers<'a> {
-    list: Bound<'a, PyList>,
-    size: usize,
-}
-
 impl<'a> Records<'a> {
     /// Adds the records of a row for every output.
     pub fn add(&self, row: &Row<'_>) -> Read<()> {
         let id = self.place.id(self.head, row);
-        let headers = self.headers(&id)?;
         if let Some(classes) = &self.form.events {
             let event = classes.event(self.py, self.place, self.head, self.operation, row, &id)?;
             self.events.append(event).map_err(|_| Reason::Panic)?;
@@ -158,17 +148,17 @@ impl<'a> Records<'a> {
                 }
                 Some(OutputOperation::Avro(avro)) => {
                     let value = datum(avro.header.bytes(self.py)?, self.place, self.head, self.operation, row, &id);
-                    self.append(number, Some(&row.whole_key()), Some(&value), &headers)?;
+                    self.append(number, Some(row.whole_key()), Some(value), &id, Vec::new())?;
                 }
                 Some(OutputOperation::Json(json)) => {
                     let value = json.value(self.place, self.head, row, &id)?;
-                    self.append(number, Some(&row.whole_key()), Some(&value), &headers)?;
+                    self.append(number, Some(row.whole_key()), Some(value), &id, Vec::new())?;
                 }
                 Some(OutputOperation::Debezium(debezium)) => {
-                    self.add_events(number, debezium.events(self.py, self.place, self.head, row)?, &headers)?;
+                    self.add_events(number, debezium.events(self.py, self.place, self.head, row)?, &id)?;
                 }
                 Some(OutputOperation::Upsert(upsert)) => {
-                    self.add_events(number, upsert.events(self.py, row)?, &headers)?;
+                    self.add_events(number, upsert.events(self.py, row)?, &id)?;
                 }
             }
         }
@@ -176,18 +166,15 @@ impl<'a> Records<'a> {
     }
 
     /// Adds the events of a row to a projection.
-    fn add_events(&self, output: usize, events: Vec<Event>, headers: &Headers<'a>) -> Read<()> {
+    fn add_events(&self, output: usize, events: Vec<Event>, id: &[u8]) -> Read<()> {
         for event in events {
-            let unavailable = event.unavailable.as_ref().map(|names| (UNAVAILABLE_HEADER, &names[..]));
-            let other_key = event.other_key.as_ref().map(|(name, key)| (*name, &key[..]));
-            let more = [unavailable, other_key];
-            let all =
-                more.iter().any(Option::is_some).then(|| self.with(headers, more.into_iter().flatten())).transpose()?;
-            let headers = all.as_ref().unwrap_or(headers);
-            let key = event.key.as_deref();
-            self.append(output, key, event.value.as_deref(), headers)?;
+            let unavailable = event.unavailable.map(|names| (UNAVAILABLE_HEADER, names));
+            let more: Vec<_> = unavailable.into_iter().chain(event.other_key).collect();
             if event.has_tombstone {
-                self.append(output, key, None, headers)?;
+                self.append(output, event.key.clone(), event.value, id, more.clone())?;
+                self.append(output, event.key, None, id, more)?;
+            } else {
+                self.append(output, event.key, event.value, id, more)?;
             }
         }
         Ok(())
@@ -205,41 +192,23 @@ impl<'a> Records<'a> {
         })
     }
 
-    fn append(&self, output: usize, key: Option<&[u8]>, value: Option<&[u8]>, headers: &Headers<'_>) -> Read<()> {
-        let size = |part: Option<&[u8]>| part.map_or(0, <[u8]>::len);
-        if size(key) + size(value) + headers.size > self.form.max_records[output] {
+    fn append(
+        &self,
+        output: usize,
+        key: Option<Vec<u8>>,
+        value: Option<Vec<u8>>,
+        id: &[u8],
+        more: Vec<(&'static str, Vec<u8>)>,
+    ) -> Read<()> {
+        let size = |part: &Option<Vec<u8>>| part.as_ref().map_or(0, Vec::len);
+        let headers: usize = more.iter().map(|(name, value)| name.len() + value.len() + HEADER_OVERHEAD).sum();
+        let size = size(&key) + size(&value) + self.operation.fixed_size + id.len() + headers;
+        if size > self.form.max_records[output] {
             return Err(Reason::Size);
         }
-        let bytes = |part: Option<&[u8]>| part.map(|part| PyBytes::new(self.py, part));
-        let parts = (bytes(key), bytes(value), &headers.list);
-        let record = self.form.record.bind(self.py).call1(parts).map_err(|_| Reason::Panic)?;
+        let shared = Arc::clone(&self.operation.headers);
+        let record = NativeRecord { key, value, shared, id: id.to_vec(), more };
+        let record = Bound::new(self.py, record).map_err(|_| Reason::Panic)?;
         self.outputs[output].append(record).map_err(|_| Reason::Panic)
-    }
-
-    /// Returns these headers and more.
-    fn with<'b>(
-        &self,
-        headers: &Headers<'a>,
-        more: impl Iterator<Item = (&'static str, &'b [u8])>,
-    ) -> Read<Headers<'a>> {
-        let list = PyList::new(self.py, headers.list.iter()).map_err(|_| Reason::Panic)?;
-        let mut size = headers.size;
-        for (name, value) in more {
-            list.append((name, PyBytes::new(self.py, value))).map_err(|_| Reason::Panic)?;
-            size += name.len() + value.len() + HEADER_OVERHEAD;
-        }
-        Ok(Headers { list, size })
-    }
-
-    /// Returns the headers of an event with this `id`.
-    fn headers(&self, id: &[u8]) -> Read<Headers<'a>> {
-        let py = self.py;
-        let own = (self.form.id_header.bind(py), PyBytes::new(py, id));
-        let own = own.into_pyobject(py).map_err(|_| Reason::Panic)?.into_any();
-        let shared = |headers: &'a [Py<PyAny>]| headers.iter().map(move |header| header.bind(py).clone());
-        let all = shared(&self.operation.first_headers).chain([own]).chain(shared(&self.operation.last_headers));
-        let list = all.collect::<Vec<_>>();
-        let list = PyList::new(py, list).map_err(|_| Reason::Panic)?;
-        Ok(Headers { list, size: self.operation.fixed_size + id.len() })
     }
 }

@@ -10,14 +10,16 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::{c_char, c_void, CStr, CString};
+use std::mem;
 use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyList, PyString};
 
 use crate::librdkafka::{self, tag, Bytes, CMessage, Code, Library, Part, PartValue, FAIL, NO_ERROR};
+use crate::record::NativeRecord;
 
 const NAME: &CStr = c"cdc-translator";
 
@@ -182,7 +184,7 @@ impl ProducerQueue {
             return Ok(0);
         }
         for (queued, record) in records.iter().enumerate() {
-            if self.produce(library, topic, partition, &record)? != NO_ERROR {
+            if self.offer_one(library, topic, partition, &record)? != NO_ERROR {
                 return Ok(queued);
             }
         }
@@ -208,79 +210,115 @@ impl ProducerQueue {
 }
 
 impl ProducerQueue {
-    fn produce(
+    /// Queues a record of either class.
+    fn offer_one(
         &self,
         library: &Library,
         topic: *mut c_void,
         partition: i32,
         record: &Bound<'_, PyAny>,
     ) -> PyResult<Code> {
+        if let Ok(native) = record.downcast::<NativeRecord>() {
+            let native = native.get();
+            let headers = Headers::new(library);
+            native.all_headers().for_each(|(name, value)| headers.add(name, value));
+            return Ok(self.produce(topic, partition, native.key.as_deref(), native.value.as_deref(), headers));
+        }
         let py = record.py();
         let key: Option<Bound<'_, PyBytes>> = record.getattr(intern!(py, "key"))?.extract()?;
         let value: Option<Bound<'_, PyBytes>> = record.getattr(intern!(py, "value"))?.extract()?;
         let headers = headers_of(library, &record.getattr(intern!(py, "headers"))?)?;
+        let (key, value) = (key.as_ref().map(|key| key.as_bytes()), value.as_ref().map(|value| value.as_bytes()));
+        Ok(self.produce(topic, partition, key, value, headers))
+    }
+
+    fn produce(
+        &self,
+        topic: *mut c_void,
+        partition: i32,
+        key: Option<&[u8]>,
+        value: Option<&[u8]>,
+        headers: Headers<'_>,
+    ) -> Code {
+        let library = headers.library;
         let parts = [
             Part { tag: tag::TOPIC, of: PartValue { handle: topic } },
             Part { tag: tag::PARTITION, of: PartValue { number: partition } },
             Part { tag: tag::FLAGS, of: PartValue { number: librdkafka::COPY } },
-            Part { tag: tag::KEY, of: PartValue { bytes: bytes_of(key.as_ref()) } },
-            Part { tag: tag::VALUE, of: PartValue { bytes: bytes_of(value.as_ref()) } },
-            Part { tag: tag::HEADERS, of: PartValue { handle: headers } },
+            Part { tag: tag::KEY, of: PartValue { bytes: bytes_of(key) } },
+            Part { tag: tag::VALUE, of: PartValue { bytes: bytes_of(value) } },
+            Part { tag: tag::HEADERS, of: PartValue { handle: headers.handle } },
         ];
         // SAFETY: the handles are valid, and librdkafka copies key and value before it returns.
         unsafe {
             let error = (library.produceva)(self.0.handle, parts.as_ptr(), parts.len());
             if error.is_null() {
-                return Ok(NO_ERROR);
+                mem::forget(headers); // they belong to the queued record now
+                return NO_ERROR;
             }
-            // The headers belong to librdkafka only if the record was queued.
-            (library.headers_destroy)(headers);
             let code = (library.error_code)(error);
             (library.error_destroy)(error);
-            Ok(code)
+            code
         }
     }
 }
 
 /// Null is a missing key or value, not an empty one.
-fn bytes_of(bytes: Option<&Bound<'_, PyBytes>>) -> Bytes {
-    match bytes.map(|bytes| bytes.as_bytes()) {
-        Some(bytes) => Bytes { start: bytes.as_ptr().cast(), size: bytes.len() },
-        None => Bytes { start: ptr::null(), size: 0 },
+fn bytes_of(bytes: Option<&[u8]>) -> Bytes {
+    bytes.map_or(Bytes { start: ptr::null(), size: 0 }, |bytes| Bytes {
+        start: bytes.as_ptr().cast(),
+        size: bytes.len(),
+    })
+}
+
+/// librdkafka's copy of a record's headers.
+struct Headers<'a> {
+    library: &'a Library,
+    handle: *mut c_void,
+}
+
+impl<'a> Headers<'a> {
+    fn new(library: &'a Library) -> Self {
+        // SAFETY: it allocates room for this many headers.
+        Self { library, handle: unsafe { (library.headers_new)(8) } }
+    }
+
+    fn add(&self, name: &str, value: Option<&[u8]>) {
+        let value = bytes_of(value);
+        // SAFETY: librdkafka copies name and value before it returns.
+        unsafe {
+            (self.library.header_add)(
+                self.handle,
+                name.as_ptr().cast(),
+                name.len() as isize,
+                value.start,
+                value.size as isize,
+            );
+        }
     }
 }
 
-/// Returns librdkafka's copy of a record's headers.
-fn headers_of(library: &Library, headers: &Bound<'_, PyAny>) -> PyResult<*mut c_void> {
-    let headers = headers.downcast::<PyList>()?;
-    // SAFETY: no pointer is involved.
-    let made = unsafe { (library.headers_new)(headers.len()) };
-    for header in headers.iter() {
-        let added = add_header(library, made, &header);
-        if let Err(error) = added {
-            // SAFETY: they belong to us until a record with them is queued.
-            unsafe { (library.headers_destroy)(made) };
-            return Err(error);
+impl Drop for Headers<'_> {
+    fn drop(&mut self) {
+        // SAFETY: no record owns them.
+        unsafe { (self.library.headers_destroy)(self.handle) }
+    }
+}
+
+/// Returns the headers of a `Record`.
+fn headers_of<'a>(library: &'a Library, headers: &Bound<'_, PyAny>) -> PyResult<Headers<'a>> {
+    let made = Headers::new(library);
+    for header in headers.downcast::<PyList>()?.iter() {
+        let (name, value): (Bound<'_, PyString>, Bound<'_, PyAny>) = header.extract()?;
+        let name = name.to_str()?;
+        if let Ok(text) = value.downcast::<PyString>() {
+            made.add(name, Some(text.to_str()?.as_bytes()));
+        } else {
+            let bytes: Option<Bound<'_, PyBytes>> = value.extract()?;
+            made.add(name, bytes.as_ref().map(|bytes| bytes.as_bytes()));
         }
     }
     Ok(made)
-}
-
-fn add_header(library: &Library, headers: *mut c_void, header: &Bound<'_, PyAny>) -> PyResult<()> {
-    let header = header.downcast::<PyTuple>()?;
-    let (name, value) = (header.get_item(0)?, header.get_item(1)?);
-    let name = name.downcast::<PyString>()?.to_str()?;
-    let value = match value.downcast::<PyBytes>() {
-        Ok(bytes) => Some(bytes.as_bytes()),
-        Err(_) if value.is_none() => None,
-        Err(_) => Some(value.downcast::<PyString>()?.to_str()?.as_bytes()),
-    };
-    let (start, size) = value.map_or((ptr::null(), 0), |value| (value.as_ptr(), value.len()));
-    // SAFETY: librdkafka copies name and value before it returns.
-    unsafe {
-        (library.header_add)(headers, name.as_ptr().cast(), name.len() as isize, start.cast(), size as isize);
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! The layout of a table from `translator/codecs/native_table.py`: the bytes that all its events share.
 
+use std::sync::Arc;
+
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
@@ -10,6 +12,7 @@ use crate::continuity::Checked;
 use crate::generations::Generations;
 use crate::output::OutputOperation;
 use crate::reason::{Read, Reason};
+use crate::record::SharedHeaders;
 use crate::scan::Cell;
 
 /// A column of the layout.
@@ -38,10 +41,8 @@ pub struct Operation {
     pub notes: Vec<u8>,
     /// The notes of an event whose sparse before image was completed, in Avro.
     pub notes_merged: Vec<u8>,
-    /// The Kafka headers before the one that differs between events.
-    pub first_headers: Vec<Py<PyAny>>,
-    /// The Kafka headers after the one that differs between events.
-    pub last_headers: Vec<Py<PyAny>>,
+    /// The Kafka headers.
+    pub headers: Arc<SharedHeaders>,
     /// The size of a record without its key, value and id.
     pub fixed_size: usize,
     /// The shared parts of the records for each output. An output that is None gets no records.
@@ -65,8 +66,7 @@ impl<'py> FromPyObject<'py> for Operation {
             schema_id: bytes("schema_id")?,
             notes: bytes("notes")?,
             notes_merged: bytes("notes_merged")?,
-            first_headers: list("first_headers")?,
-            last_headers: list("last_headers")?,
+            headers: Arc::new(SharedHeaders::of(python)?),
             fixed_size: python.getattr("fixed_size")?.extract()?,
             outputs: python.getattr("outputs")?.extract()?,
             event_names: list("event_names")?,
