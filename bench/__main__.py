@@ -28,13 +28,13 @@ def main() -> int:
     parser.add_argument(
         "--short",
         action="store_true",
-        help="Measure only the bare loop and both delivery modes, which takes a few minutes.",
+        help="Measure only the bare loop and both delivery modes. This takes a few minutes.",
     )
     parser.add_argument(
         "--only", action="append", default=[], metavar="FORMAT", help="Measure only this format. Repeatable."
     )
-    parser.add_argument("--columns", type=int, metavar="N", help="Run only the comparison, with N columns.")
-    parser.add_argument("--rounds", type=int, metavar="N", help="Run each contestant N times in comparisons.")
+    parser.add_argument("--columns", type=int, metavar="N", help="Run only the comparison, using N columns.")
+    parser.add_argument("--rounds", type=int, metavar="N", help="In comparisons, run each contestant N times.")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument(
         "--out", type=Path, default=Path("build/bench"), help="Folder for the report (default: build/bench)."
@@ -46,7 +46,9 @@ def main() -> int:
         default=[],
         metavar="FILE",
         dest="given",
-        help="Render this result instead of measuring. Repeat the option to merge several results into one report.",
+        help=(
+            "Render this result instead of measuring again. Repeat the option to merge several results into one report."
+        ),
     )
     parser.add_argument("--page", type=Path, help="Also write the report into its section of this page.")
     arguments = parser.parse_args()

@@ -39,7 +39,7 @@ class Kafka(Section):
     bootstrap_servers: str = Field(description="Broker addresses in the form host:port, separated by commas.")
     security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
         default="PLAINTEXT",
-        description="Security of the connection. SSL encrypts the connection, and SASL requires a login.",
+        description="Security of the connection. Use SSL to encrypt the connection, and SASL to log in.",
     )
     sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"] | None = Field(
         default=None, description="Login mechanism. Required for SASL_PLAINTEXT and SASL_SSL."
@@ -47,7 +47,8 @@ class Kafka(Section):
     sasl_username: str | None = Field(default=None, min_length=1, description="User name for PLAIN and SCRAM.")
     sasl_password: SecretStr | None = Field(default=None, min_length=1, description="Password for PLAIN and SCRAM.")
     oauth_token_url: str | None = Field(
-        default=None, description="URL of the endpoint that issues OAUTHBEARER tokens for the client ID and secret."
+        default=None,
+        description="URL of the endpoint that issues OAUTHBEARER tokens in exchange for the client ID and secret.",
     )
     oauth_client_id: str | None = Field(default=None, min_length=1, description="Client id for OAUTHBEARER.")
     oauth_client_secret: SecretStr | None = Field(
@@ -60,13 +61,17 @@ class Kafka(Section):
     oauth_provider: str | None = Field(
         default=None,
         min_length=1,
-        description="Name of an installed token provider, such as msk-iam, which returns OAUTHBEARER tokens. Replaces "
-        "oauth_token_url.",
+        description=(
+            "Name of an installed token provider, such as msk-iam. The provider supplies OAUTHBEARER tokens. Replaces "
+            "oauth_token_url."
+        ),
     )
     oauth_provider_options: dict[str, str] | None = Field(
         default=None,
-        description="Options for oauth_provider, without secrets. The provider reads credentials from the "
-        "locations that its cloud library searches.",
+        description=(
+            "Options for oauth_provider, without secrets. The provider looks for credentials where its cloud library "
+            "looks for them."
+        ),
     )
     ssl_ca_file: Path | None = Field(
         default=None, description="File with CA certificates, in PEM format. Defaults to the system's certificates."

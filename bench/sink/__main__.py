@@ -35,22 +35,20 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench.sink", description=__doc__)
-    parser.add_argument("--load", type=int, default=1_000_000, help="Number of events in the full load.")
+    parser.add_argument("--load", type=int, default=1_000_000, help="Number of events in the initial load.")
     parser.add_argument(
-        "--warm-up", type=int, default=1_000_000, help="Number of changes to apply before the measured ones."
+        "--warm-up", type=int, default=1_000_000, help="Number of changes to apply before the measurement starts."
     )
     parser.add_argument("--changes", type=int, default=1_000_000)
     parser.add_argument("--tables", type=int, default=50)
     parser.add_argument("--memory", default="2g", help="Heap size of the driver.")
-    parser.add_argument(
-        "--no-pattern", action="store_true", help="Measure only the sink, without the usual Spark pattern."
-    )
+    parser.add_argument("--no-pattern", action="store_true", help="Measure only the sink, not the usual Spark pattern.")
     other = parser.add_argument_group("other measurements; choose one")
     other.add_argument(
         "--breadth",
         type=int,
         metavar="TABLES",
-        help="Create and fill this number of small tables, then change one of them at a time, and then all together.",
+        help="Create and fill this many small tables, change them one by one, then change all of them together.",
     )
     other.add_argument(
         "--format", choices=["iceberg"], help="Write the same history to Delta tables and to Iceberg tables."
@@ -61,7 +59,9 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FOLDER",
         help="Measure an increasing number of tables and a growing table, and write pictures to this folder.",
     )
-    other.add_argument("--freshness", type=int, metavar="SECONDS", help="Feed a steady stream to a separate sink.")
+    other.add_argument(
+        "--freshness", type=int, metavar="SECONDS", help="Feed a steady stream of changes to a separate sink."
+    )
     other.add_argument("--rate", type=int, default=5_000, help="Number of changes per second in the steady stream.")
     return parser
 

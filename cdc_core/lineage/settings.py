@@ -17,8 +17,10 @@ class Lineage(Section):
     """A receiver for OpenLineage events, such as Marquez or DataHub."""
 
     to: str = Field(
-        description="Where to send the events: an http:// or https:// URL including the path, file:///PATH for a file "
-        "to which one line per event is appended, or kafka:TOPIC for a topic on the brokers in `kafka`.",
+        description=(
+            "Where to send lineage events. Use an http:// or https:// URL with its path, file:///PATH to append one "
+            "line per event to a file, or kafka:TOPIC for a topic on the brokers in `kafka`."
+        ),
     )
     headers: dict[str, SecretStr] = Field(
         default_factory=dict,

@@ -12,7 +12,7 @@ from cdc_core.kafka_settings import Section, check_header_names, checked_scheme
 class Otlp(Section):
     """A receiver for OpenTelemetry's protocol over HTTP, such as a collector."""
 
-    endpoint: str = Field(description="URL including the path, such as http://collector:4318/v1/metrics.")
+    endpoint: str = Field(description="Full URL of the receiver, such as http://collector:4318/v1/metrics.")
     headers: dict[str, SecretStr] = Field(
         default_factory=dict,
         description="Headers to send with each request, such as a token. Each value is treated as a secret.",

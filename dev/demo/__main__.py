@@ -85,7 +85,7 @@ console = Console(width=None if sys.stdout.isatty() else 140)
     "--directory", default="artifacts/demo", show_default=True, type=click.Path(path_type=Path), help="Deleted first."
 )
 @click.option("--stay", is_flag=True, help="Keep the broker, the translator and the sink running until Ctrl-C.")
-@click.option("--real-canal", is_flag=True, help="Add a shop in a real MariaDB, replicated by a real Canal.")
+@click.option("--real-canal", is_flag=True, help="Add a shop in a real MariaDB that a real Canal replicates.")
 def main(changes: int, seed: int, directory: Path, stay: bool, real_canal: bool) -> None:
     """Run the whole product and show the results."""
     # SIGTERM works like Ctrl-C, because shells disable Ctrl-C for background programs.

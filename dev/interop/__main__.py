@@ -33,7 +33,7 @@ SECONDS = 600.0
 @click.command()
 @click.option("--changes", default=1200, show_default=True, help="Number of changes per shop.")
 @click.option("--seed", default=77, show_default=True, help="Seed for the random shops.")
-@click.option("--reader", "wanted", multiple=True, help="Only run readers whose name contains this text. Repeatable.")
+@click.option("--reader", "wanted", multiple=True, help="Run only readers whose name contains this text. Repeatable.")
 @click.option("--write-checksums", is_flag=True, help="Download the jars again, and write their checksums.")
 def main(changes: int, seed: int, wanted: Sequence[str], write_checksums: bool) -> None:
     """Run those readers in docs/consumers.md that are not part of the tests."""

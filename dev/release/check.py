@@ -29,12 +29,12 @@ from dev.release.signing import SigningError, rehearse
 
 def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m dev.release.check", allow_abbrev=False)
-    parser.add_argument("--project", metavar="URL", help="The address of the project's page, for the charts.")
-    parser.add_argument("--registry", metavar="NAME", help="The registry of the images, such as ghcr.io/owner.")
+    parser.add_argument("--project", metavar="URL", help="The address of the project's page. The charts contain it.")
+    parser.add_argument("--registry", metavar="NAME", help="The registry for the images, such as ghcr.io/owner.")
     parser.add_argument(
         "--images",
         action="store_true",
-        help="Also build the images, which needs root on Debian and takes many minutes.",
+        help="Also build the images. This needs root on Debian and takes many minutes.",
     )
     given = parser.parse_args(arguments)
     if (given.project is None) != (given.registry is None):

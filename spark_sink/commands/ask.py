@@ -50,12 +50,14 @@ def park(config: Path, table: str, seconds: float | None) -> None:
 @click.command()
 @config_option
 @click.argument("table")
-@click.option("--into", metavar="NAME", help="Write a new table with this name, and leave TABLE unchanged.")
+@click.option("--into", metavar="NAME", help="Write a new table with this name and leave TABLE unchanged.")
 @click.option(
     "--as-of",
     metavar="BATCH|TIME",
-    help="With --into: only read events up to the end of this batch (a number), or of the last batch that had ended by "
-    "this time (for example 2026-01-31T12:00:00+00:00).",
+    help=(
+        "With --into: read events only up to the end of this batch, given as a number, or of the last batch that had "
+        "ended by this time, such as 2026-01-31T12:00:00+00:00."
+    ),
 )
 @click.option(
     "--without",
@@ -151,7 +153,7 @@ def erase(config: Path, table: str, key: TextIO, seconds: float | None) -> None:
 @config_option
 @click.argument("table")
 @click.option(
-    "--from", "source", required=True, help="Source table that will own the table, as source/db/schema/table."
+    "--from", "source", required=True, help="Source table that will own the table, written as source/db/schema/table."
 )
 @wait
 def adopt(config: Path, table: str, source: str, seconds: float | None) -> None:
@@ -178,7 +180,7 @@ def sweep(config: Path, table: str, before: str, seconds: float | None) -> None:
 @click.command()
 @config_option
 @click.argument("table", required=False)
-@click.option("--dry-run", is_flag=True, help="Show what the command would do, without doing it.")
+@click.option("--dry-run", is_flag=True, help="Show what the command would do, but do not do it.")
 @wait
 def maintain(config: Path, table: str | None, dry_run: bool, seconds: float | None) -> None:
     """Compact, checkpoint and vacuum TABLE, or all tables."""

@@ -17,14 +17,15 @@ from spark_sink.schema.reader_rules import Reader
 @click.command()
 @config_option
 @click.option(
-    "--readers", help="Readers to check, for example duckdb,trino@476: report the tables that they cannot read."
+    "--readers",
+    help="Readers to check, such as duckdb,trino@476. The command reports the tables that they cannot read.",
 )
 @click.option("--connect", is_flag=True, help="Also check the brokers, Java, the stores and the tables.")
 @click.option(
     "--certify",
     type=click.Path(dir_okay=False, writable=True, path_type=Path),
     metavar="FILE",
-    help="With --connect, also write, read and drop a table as the sink does, and write a report to FILE.",
+    help="With --connect: also write, read and drop a table, just as the sink does, and write a report to FILE.",
 )
 def check(config: Path, readers: str | None, connect: bool, certify: Path | None) -> None:
     """Check a configuration file and, with --connect, everything else that `run` needs.

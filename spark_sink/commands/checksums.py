@@ -23,7 +23,7 @@ from spark_sink.errors import ConfigError
     help="Type of the source database.",
 )
 @click.option("--skip", multiple=True, metavar="COLUMN", help="Leave this source column out of the checksums.")
-@click.option("--create", is_flag=True, help="Print the statement that creates the table for the checksums instead.")
+@click.option("--create", is_flag=True, help="Instead, print the statement that creates the table for the checksums.")
 @click.option("--row", metavar="HASH", help="Instead, print a query that finds the row with this key hash.")
 def checksums(config: Path, table: str, database: str, skip: tuple[str, ...], create: bool, row: str | None) -> None:
     """Print the SQL job that computes checksums of TABLE, a mirror, at its source.

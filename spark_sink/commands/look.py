@@ -117,7 +117,7 @@ def batches(config: Path, limit: int, as_json: bool) -> None:
 
 @click.command()
 @config_option
-@click.option("--batch", type=int, help="Print the cut after this batch. Defaults to the newest batch.")
+@click.option("--batch", type=int, help="Print the cut that was valid after this batch. Defaults to the newest batch.")
 @click.option("--checkpoint", help="ID of the batch's checkpoint. Defaults to the checkpoint of the newest batch.")
 def cut(config: Path, batch: int | None, checkpoint: str | None) -> None:
     """Print a consistent cut as JSON: table versions and topic offsets that belong together."""
@@ -138,17 +138,19 @@ def cut(config: Path, batch: int | None, checkpoint: str | None) -> None:
     type=click.Choice([engine.value for engine in ReaderEngine]),
     default=ReaderEngine.SPARK.value,
     show_default=True,
-    help="Query engine that will read the view.",
+    help="Query engine that you will use the view in.",
 )
 @click.option(
     "--name",
-    help="Name of the view. Defaults to the view that the sink keeps, or to the table name with underscores instead of "
-    "dots.",
+    help=(
+        "Name of the view. Defaults to the view that the sink maintains, or to the table name with underscores in "
+        "place of dots."
+    ),
 )
 @click.option(
     "--from",
     "relation",
-    help="Name of the table in the engine. Required for engines that cannot find a table by its folder.",
+    help="Name under which the engine knows the table. Required for engines that cannot open a table by its folder.",
 )
 def view(config: Path, table: str, engine: str, name: str | None, relation: str | None) -> None:
     """Print the SQL for a view of TABLE with its source columns and its live rows.

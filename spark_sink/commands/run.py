@@ -12,7 +12,7 @@ from spark_sink.commands.configuration import config_option, configured
 
 @click.command()
 @config_option
-@click.option("--available-now", is_flag=True, help="Stop once the current end of the topic has been reached.")
+@click.option("--available-now", is_flag=True, help="Stop once the sink has reached the current end of the topic.")
 def run(config: Path, available_now: bool) -> None:
     """Write the canonical topic to tables until stopped."""
     # A container's process 1 ignores signals for which it has no handler. Without this handler, the sink could not be

@@ -56,24 +56,31 @@ class VerifyReport(TypedDict):
 @click.command()
 @config_option
 @click.argument("table")
-@click.option("--batch", type=int, help="Compare the table as it was after this batch. Defaults to the newest batch.")
+@click.option(
+    "--batch", type=int, help="Compare the table as it was right after this batch. Defaults to the newest batch."
+)
 @click.option(
     "--against",
     metavar="SOURCE",
-    help="Compare with database:NAME (setting `sources`), file:PATH, table:NAME or checksums instead of the topic.",
+    help=(
+        "Compare the table with database:NAME (see the setting `sources`), file:PATH, table:NAME or checksums instead "
+        "of the topic."
+    ),
 )
-@click.option("--skip", multiple=True, metavar="COLUMN", help="With --against, do not compare this source column.")
+@click.option("--skip", multiple=True, metavar="COLUMN", help="With --against: do not compare this source column.")
 @click.option(
     "--settle",
     type=click.FloatRange(0),
     default=60.0,
     show_default=True,
-    help="With --against: the seconds a change takes to reach the canonical topic.",
+    help="With --against: how many seconds a change may take to reach the canonical topic.",
 )
 @click.option(
-    "--forget", is_flag=True, help="Delete the recorded results, which ends their alerts, without comparing anything."
+    "--forget", is_flag=True, help="Delete the recorded results without comparing anything. Their alerts then end."
 )
-@click.option("--keys", is_flag=True, help=f"Also print the keys of differing rows, at most {_KEYS} of each kind.")
+@click.option(
+    "--keys", is_flag=True, help=f"Also print the keys of the rows that differ, at most {_KEYS} of each kind."
+)
 @json_option
 def verify(
     config: Path,

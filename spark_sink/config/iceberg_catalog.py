@@ -71,7 +71,7 @@ class IcebergCatalog(BaseModel):
     )
     name: CatalogName = Field(
         default=FOLDERS,
-        description="Name of the catalog in Spark. A jdbc catalog also stores its tables under this name.",
+        description="Name by which Spark knows the catalog. A jdbc catalog also stores its tables under this name.",
     )
     uri: str | None = Field(
         default=None,
@@ -82,18 +82,24 @@ class IcebergCatalog(BaseModel):
     warehouse: str | None = Field(
         default=None,
         min_length=1,
-        description="Folder or URL for the tables or, for the type `rest`, the name of a warehouse in the catalog. "
-        "Defaults to tables.warehouse.",
+        description=(
+            "Folder or URL for the tables. For the type `rest`, the name of a warehouse in the catalog. Defaults to "
+            "tables.warehouse."
+        ),
     )
     views: ViewSuffix | None = Field(
         default=None,
-        description="Suffix for schemas with a view of each Iceberg table in this catalog, such as `_views`. If unset, "
-        "`catalog.views` also applies to Iceberg tables.",
+        description=(
+            "Suffix such as `_views`. The sink keeps a view of each Iceberg table in this catalog, in a schema "
+            "with this suffix. If unset, `catalog.views` also applies to Iceberg tables."
+        ),
     )
     properties: dict[str, SecretStr] = Field(
         default_factory=dict,
-        description="Additional properties for both clients, such as `credential`. With the type `other`, only "
-        "pyiceberg receives them.",
+        description=(
+            "Additional properties for both clients of the catalog, such as `credential`. With the type `other`, "
+            "only pyiceberg receives them."
+        ),
     )
 
     @model_validator(mode="after")

@@ -23,16 +23,21 @@ class LayoutSettings(BaseModel):
 
     partition: tuple[Annotated[str, AfterValidator(_partition)], ...] = Field(
         default=(),
-        description="Partitions, outermost first: a column and, for Iceberg tables, also `day(column)`, "
-        "`month(column)` or `bucket(16, column)`.",
+        description=(
+            "Partition columns, outermost first. Iceberg tables also accept `day(column)`, `month(column)` and "
+            "`bucket(16, column)`."
+        ),
     )
     sort: tuple[_Column, ...] = Field(
         default=(),
-        description="Columns by which Iceberg tables sort the rows in their files, each written as `column` or "
-        "`column desc`.",
+        description=(
+            "Columns by which an Iceberg table sorts the rows in each file, written as `column` or `column desc`."
+        ),
     )
     cluster: tuple[_Column, ...] = Field(
-        default=(), max_length=4, description="Columns for liquid clustering of a Delta table, which Spark then writes."
+        default=(),
+        max_length=4,
+        description="Columns for liquid clustering of a Delta table. Spark then writes the table.",
     )
     format_version: Literal[2, 3] | None = Field(
         default=None,
@@ -40,18 +45,23 @@ class LayoutSettings(BaseModel):
     )
     write_mode: WriteMode | None = Field(
         default=None,
-        description="How Iceberg tables store changes to existing rows: next to the data files, or by rewriting these "
-        "files. Defaults to merge-on-read.",
+        description=(
+            "How an Iceberg table stores changes to existing rows: in files next to the data files, or by rewriting "
+            "the data files. Defaults to merge-on-read."
+        ),
     )
     features: tuple[Feature, ...] = Field(
-        default=(), description="Features of a Delta table. Spark writes tables with a feature that deltalake lacks."
+        default=(),
+        description="Features of a Delta table. Spark writes tables that use a feature which deltalake lacks.",
     )
     file_megabytes: int | None = Field(
         default=None,
         ge=1,
         le=4096,
-        description="Size in MiB to which maintenance merges files. It is also the target size for new files in "
-        "Iceberg tables. Defaults to 128.",
+        description=(
+            "Target size in MiB when maintenance merges files. In Iceberg tables, new files also have this target "
+            "size. Defaults to 128."
+        ),
     )
 
     @model_validator(mode="after")

@@ -58,11 +58,13 @@ class Input(_Section):
 
     starting_offsets: Literal["earliest", "latest"] | dict[int, Annotated[int, Field(ge=0)]] = Field(
         default="earliest",
-        description="Start position for a new pipeline: earliest, latest, or offsets by partition. Partitions "
-        "without an offset are read from the beginning.",
+        description=(
+            "Where a new pipeline starts: earliest, latest, or offsets by partition. Partitions without an offset "
+            "are read from the beginning."
+        ),
     )
     fail_on_data_loss: bool = Field(
-        default=True, description="Stop if the next records to read are no longer in the topic."
+        default=True, description="Stop if the topic no longer contains the next records to read."
     )
 
     @property
@@ -76,15 +78,18 @@ class TablesSettings(_Section):
     warehouse: Location = Field(description="Folder or object store URL for the tables.")
     name: str = Field(
         default="{source}_{db}_{schema}.{table}",
-        description="Pattern for table names. If a source table lacks one of these levels, that level and the text "
-        "before it are omitted.",
+        description=(
+            "Pattern for table names. If a source table lacks one of these levels, the name leaves out that level and "
+            "the text before it."
+        ),
     )
 
     rename: dict[SourcePattern, TableName] = Field(
-        default_factory=dict, description="Explicit names for tables, keyed by a pattern for `source/db/schema/table`."
+        default_factory=dict,
+        description="Explicit names for tables. Each key is a pattern for `source/db/schema/table`.",
     )
     exclude: tuple[SourcePattern, ...] = Field(
-        default=(), description="Source tables to ignore, given as patterns for `source/db/schema/table`."
+        default=(), description="Source tables to ignore. Each entry is a pattern for `source/db/schema/table`."
     )
 
     @field_validator("name")
@@ -113,69 +118,84 @@ class TablesSettings(_Section):
         default=10_000,
         ge=1,
         description=(
-            "Maximum number of tables. Table names come from events, so the number could otherwise grow without "
-            "limit. Further tables are parked."
+            "Maximum number of tables. Events determine table names, so the number of tables could otherwise grow "
+            "without limit. Further tables are parked."
         ),
     )
     new: Literal["follow", "park"] = Field(
         default="follow",
-        description="Policy for a table that does not exist yet: create it, or park it until `spark-sink resume`.",
+        description=(
+            "What to do if a table does not exist yet: create it, or park it until you run `spark-sink resume`."
+        ),
     )
     contract: Path | None = Field(
         default=None,
-        description="File or folder with contracts, as `translator contract export` writes them. A table that breaks "
-        "its contract is parked. No table is checked if unset.",
+        description=(
+            "File or folder with contracts in the format that `translator contract export` writes. The sink parks "
+            "a table that breaks its contract. If unset, the sink checks no contracts."
+        ),
     )
     truncate: Literal["park", "all_scopes"] = Field(
         default="park",
-        description="Policy for a truncate of a table that several scopes write to: park the table, or delete the "
-        "rows from all scopes.",
+        description=(
+            "What to do if a table that several scopes write to is truncated: park the table, or delete the rows from "
+            "all scopes."
+        ),
     )
     statements: Literal["park", "count"] = Field(
         default="park",
         description=(
-            "Policy if a statement changes rows without row events: park the table, or only count the statement."
+            "What to do if a statement changes rows without row events: park the table, or only count the statement."
         ),
     )
     drops: Literal["park", "keep", "empty"] = Field(
         default="park",
-        description="Policy if the source table is dropped: park the table, keep its rows, or delete its rows as a "
-        "truncate does.",
+        description=(
+            "What to do if the source table is dropped: park the table, keep its rows, or delete its rows as for a "
+            "truncate."
+        ),
     )
     rewrites: Literal["park", "mark"] = Field(
         default="mark",
         description=(
-            "Policy if a statement changes values without row events: park the table, or mark its rows as incomplete."
+            "What to do if a statement changes values without row events: park the table, or mark its rows as "
+            "incomplete."
         ),
     )
     cascades: Literal["warn", "park"] = Field(
         default="warn",
-        description="Policy if a foreign key changes rows and the source does not log these changes: log a warning, "
-        "or park the table.",
+        description=(
+            "What to do if a foreign key changes rows and the source does not log these changes: log a warning, or "
+            "park the table."
+        ),
     )
     tombstone_days: int = Field(
-        default=7, ge=1, description="Number of days for which deleted rows are remembered, measured in event time."
+        default=7, ge=1, description="How many days the sink remembers deleted rows, measured in event time."
     )
     park_rejected: int | None = Field(
         default=None,
         ge=0,
         description=(
-            "Maximum number of quarantined events per table in one batch. If there are more, the table is parked. "
-            "No limit if unset."
+            "Maximum number of events per table and batch that can go to quarantine. If a batch exceeds this "
+            "limit, the sink parks the table. No limit if unset."
         ),
     )
     times: Literal["exact", "microseconds"] = Field(
         default="exact",
-        description="How to store times with more than microsecond precision: as text, or truncated to microseconds.",
+        description=(
+            "How to store times that are more precise than a microsecond: as text, or truncated to microseconds."
+        ),
     )
     deletes: Literal["hard", "soft"] = Field(
         default="hard",
-        description="Whether deleted rows are removed from their mirror (`hard`), or stay there with their values and "
-        "`_cdc_deleted_at` set (`soft`).",
+        description=(
+            "With `hard`, deleted rows are removed from their mirror. With `soft`, they stay there with their values, "
+            "and `_cdc_deleted_at` is set."
+        ),
     )
     changes: dict[ShapeChange, Policy] = Field(
         default_factory=dict,
-        description="Policy for each kind of schema change, as described in docs/sink/schema-changes.md.",
+        description="What to do about each kind of schema change. See docs/sink/schema-changes.md.",
     )
 
     modes: dict[str, Mode] = Field(
@@ -184,28 +204,37 @@ class TablesSettings(_Section):
     )
     keys: dict[str, Annotated[tuple[ColumnName, ...], Field(min_length=1)]] = Field(
         default_factory=dict,
-        description="Key columns of tables, keyed by table name or pattern. Use the column names from the events.",
+        description=(
+            "Key columns of each table, keyed by table name or pattern. Use the names that the columns have in the "
+            "events."
+        ),
     )
 
     shared: dict[str, Annotated[tuple[str, ...], Field(min_length=1)]] = Field(
         default_factory=dict,
-        description="Source tables that share a table, given as patterns for `source/db/schema/table` and keyed by "
-        "the name or pattern of the shared table.",
+        description=(
+            "Source tables that share a table. Each key is the name or pattern of a shared table, and each value lists "
+            "patterns for `source/db/schema/table`."
+        ),
     )
 
     formats: dict[str, Format] = Field(
         default_factory=dict,
-        description="Format of tables, keyed by table name or pattern. All other tables are Delta tables.",
+        description="Format of each table, keyed by table name or pattern. All other tables are Delta tables.",
     )
     buckets: dict[str, Annotated[int, Field(ge=2, le=4096)]] = Field(
         default_factory=dict,
-        description="Number of buckets for new Iceberg tables, keyed by table name or pattern. The tables are "
-        "partitioned by a hash of the key.",
+        description=(
+            "Number of buckets in new Iceberg tables, keyed by table name or pattern. These tables are partitioned "
+            "by a hash of the key."
+        ),
     )
     layout: dict[str, LayoutSettings] = Field(
         default_factory=dict,
-        description="File layout for new tables, keyed by table name or pattern. `spark-sink relayout` applies "
-        "it to an existing table.",
+        description=(
+            "File layout for new tables, keyed by table name or pattern. To apply it to an existing table, run "
+            "`spark-sink relayout`."
+        ),
     )
     iceberg_catalog: IcebergCatalog | None = Field(
         default=None, description="Catalog for Iceberg tables. If unset, Iceberg tables are folders in the warehouse."
@@ -216,7 +245,7 @@ class TablesSettings(_Section):
     fused_megabytes: int = Field(
         default=1000,
         ge=0,
-        description="Size limit in MB for tables that deltalake writes. Spark writes larger tables.",
+        description="Maximum size, in MB, of the tables that deltalake writes. Spark writes larger tables.",
     )
 
     @field_validator("changes")
@@ -277,7 +306,9 @@ class Batches(_Section):
     worker_megabytes: int = Field(
         default=1024,
         ge=1,
-        description="Target memory per worker process, in MiB. If a worker uses more, later batches are smaller.",
+        description=(
+            "Target memory for each worker process, in MiB. If a worker uses more memory, later batches are smaller."
+        ),
     )
 
 
@@ -285,22 +316,24 @@ class MaintenanceSettings(_Section):
     """Maintenance of table files between batches."""
 
     enabled: bool = Field(
-        default=True, description="Maintain all tables. If false, only the sink's own tables are maintained."
+        default=True, description="Maintain all tables. If false, the sink maintains only its own tables."
     )
     every_seconds: float = Field(default=60, gt=0, description="Seconds between maintenance runs.")
     budget_seconds: float = Field(
-        default=5, gt=0, description="Seconds after which a maintenance run stops starting new steps."
+        default=5, gt=0, description="Seconds after which a maintenance run begins no new steps."
     )
-    small_files: int = Field(default=16, ge=2, description="Merge the small files of a table once it has this many.")
+    small_files: int = Field(
+        default=16, ge=2, description="Once a table has this many small files, the sink merges them."
+    )
     # Delta keeps its log for 30 days.
     keep_days: int = Field(
         default=7,
         ge=7,
         le=30,
-        description="Number of days for which old table versions remain available for cuts, sweeps and readers.",
+        description="How many days old table versions remain available for cuts, sweeps and readers.",
     )
     commands_days: int = Field(
-        default=30, ge=1, description="Number of days to keep finished commands and verification results."
+        default=30, ge=1, description="How many days the sink keeps finished commands and verification results."
     )
 
     @property
@@ -312,12 +345,14 @@ class CatalogSettings(_Section):
     """A catalog in which Delta tables are registered. The setting for Iceberg tables is tables.iceberg_catalog."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")] = Field(
-        default="spark_catalog", description="Name of the catalog in Spark, as described in docs/sink/tables.md."
+        default="spark_catalog", description="Name of the catalog in Spark. See docs/sink/tables.md."
     )
     views: ViewSuffix | None = Field(
         default=None,
-        description="Suffix for schemas with a view of each table, such as `_views`: the view of `shop_sales.orders` "
-        "is then `shop_sales_views.orders`. If unset, the sink keeps no views.",
+        description=(
+            "Suffix for schemas that contain a view of each table. With `_views`, the view of `shop_sales.orders` is "
+            "`shop_sales_views.orders`. If unset, the sink keeps no views."
+        ),
     )
 
 
@@ -326,12 +361,15 @@ class MetricsSettings(_Section):
 
     host: str = Field(default="127.0.0.1", description="Address to listen on. Use 0.0.0.0 in a container.")
     port: int | None = Field(
-        default=None, ge=0, le=65535, description="Port on the driver for metrics and probes. Disabled when unset."
+        default=None,
+        ge=0,
+        le=65535,
+        description="Port on the driver that serves metrics and probes. Disabled when unset.",
     )
     max_tables: int = Field(
         default=100,
         ge=0,
-        description="Number of tables with their own metric label. All other tables share the label `other`.",
+        description="Number of tables that get their own metric label. All other tables share the label `other`.",
     )
     otlp: Otlp | None = Field(
         default=None,
@@ -348,22 +386,24 @@ class Spark(_Section):
         description="Spark master, such as `local[2]`. Defaults to the master from spark-submit.",
     )
     memory: str | None = Field(
-        default=None, description="Driver memory, such as `4g`. Only applies if this process starts Spark."
+        default=None, description="Driver memory, such as `4g`. Applies only if this process starts Spark."
     )
     python: str | None = Field(
         default=None,
         description="Path to Python on the worker machines. Defaults to the path of the Python that runs the sink.",
     )
     archives: tuple[Archive, ...] = Field(
-        default=(), description="Archives that every executor unpacks, each written as `FILE#FOLDER`."
+        default=(), description="Archives for every executor to unpack, each written as `FILE#FOLDER`."
     )
     jars: tuple[str, ...] = Field(
         default=(),
-        description="Jar files, or patterns for them. Not needed if Spark already has the jars, as in the image.",
+        description=(
+            "Jar files, or patterns that match them. Not needed if Spark already has the jars, as it does in the image."
+        ),
     )
     conf: dict[str, str] = Field(
         default_factory=dict,
-        description="Additional Spark settings, which take precedence over the sink's Spark settings.",
+        description="Additional Spark settings. They override those of the sink.",
     )
 
     @field_validator("conf")
@@ -381,26 +421,28 @@ class Settings(_Section):
     kafka: SparkKafka
     input: Input = Input()
     tables: TablesSettings
-    checkpoint: Location = Field(description="Folder or object store URL where Spark stores its progress.")
+    checkpoint: Location = Field(description="Folder or object store URL in which Spark stores its progress.")
     storage: Storage = Storage()
     batches: Batches = Batches()
     maintenance: MaintenanceSettings = MaintenanceSettings()
     catalog: CatalogSettings | None = Field(
-        default=None, description="Catalog in which tables are registered. If unset, tables are not registered."
+        default=None, description="Catalog in which to register the tables. If unset, tables are not registered."
     )
     metrics: MetricsSettings = MetricsSettings()
     lineage: Lineage | None = Field(
         default=None,
-        description="OpenLineage receiver, which gets the canonical topic, the tables and their columns. If unset, "
-        "nothing is reported.",
+        description=(
+            "OpenLineage receiver to inform about the canonical topic, the tables and their columns. If unset, nothing "
+            "is reported."
+        ),
     )
     spark: Spark = Spark()
     sources: dict[Name, SourceDatabase] = Field(
         default_factory=dict,
-        description="Databases that `spark-sink verify --against database:NAME` can read, keyed by a name.",
+        description="Databases that `spark-sink verify --against database:NAME` can read, keyed by name.",
     )
     log_level: Literal["info", "warning", "error"] = Field(
-        default="info", description="Lowest level of the sink's log lines. Spark's loggers have their own levels."
+        default="info", description="Lowest level that the sink logs. Spark's loggers have levels of their own."
     )
 
     @model_validator(mode="after")

@@ -25,12 +25,13 @@ class SourceDatabase(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     type: DatabaseType = Field(
-        description="Type of the database, which also selects the driver: PyMySQL for `mariadb`, psycopg2 for "
-        "`postgres`."
+        description="Type of database. It also determines the driver: PyMySQL for `mariadb`, psycopg2 for `postgres`."
     )
     connect: dict[str, SecretStr] = Field(
-        description="Arguments for the driver's `connect`, as text, such as `host`, `port`, `user` and `password`. "
-        "Take the password from the environment, as in `${SHOP_PASSWORD}`."
+        description=(
+            "Arguments for the driver's `connect` function, as text. Typical ones are `host`, `port`, `user` and "
+            "`password`. Take the password from the environment by writing ${SHOP_PASSWORD}, for example."
+        )
     )
 
     @model_validator(mode="after")

@@ -56,13 +56,14 @@ class Storage(BaseModel):
 
     endpoint: Annotated[str, AfterValidator(_address)] | None = Field(
         default=None,
-        description="Address of an S3-compatible server other than Amazon's, such as `https://minio:9000`.",
+        description="Address of an S3-compatible server that is not Amazon's, such as `https://minio:9000`.",
     )
     region: str | None = Field(default=None, min_length=1, description="Region of the bucket.")
     path_style: bool | None = Field(
         default=None,
-        description="Put the bucket name into the path instead of the host name. Defaults to true if an endpoint is "
-        "set.",
+        description=(
+            "Put the bucket's name into the path instead of the host name. Defaults to true if you set an endpoint."
+        ),
     )
 
     def enter(self, warehouse: str, environment: MutableMapping[str, str]) -> None:

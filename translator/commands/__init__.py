@@ -67,7 +67,7 @@ def _show_version(context: click.Context, _: click.Parameter, wanted: bool) -> N
     is_eager=True,
     expose_value=False,
     callback=_show_version,
-    help="Show the version and the installed dialect plug-ins, and exit.",
+    help="Show the version and the installed dialect plug-ins, then exit.",
 )
 def cli() -> None:
     """Translate Qlik, DTS Avro, SharePlex and Canal messages into one canonical change envelope."""

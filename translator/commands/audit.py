@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     "--to",
     "end",
     type=click.IntRange(0),
-    help="Audit up to this offset, which is not included. Defaults to the offset that the group committed.",
+    help="Stop before this offset. Defaults to the offset that the group has committed.",
 )
 @click.option(
-    "--strict", is_flag=True, help="Also exit with code 1 if any events differ from what a new translation produces."
+    "--strict", is_flag=True, help="Also exit with code 1 if a new translation would produce different events."
 )
 @json_option
 def audit(

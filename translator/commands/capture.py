@@ -26,13 +26,13 @@ from translator.message import Message
 @click.option(
     "--partition",
     type=click.IntRange(0),
-    help="Read only this partition. By default, all partitions are read, one after another.",
+    help="Read only this partition. By default, all partitions are read one after another.",
 )
 @click.option(
     "--from", "first", type=click.IntRange(0), help="First offset to read. Defaults to the beginning of the partition."
 )
 @click.option(
-    "--mask", is_flag=True, help="Replace the values in rows and keys with fictitious values in the same format."
+    "--mask", is_flag=True, help="Replace the values of rows and keys with fictitious values in the same format."
 )
 @click.argument("topic")
 def capture(config: Path, count: int, partition: int | None, first: int | None, mask: bool, topic: str) -> None:

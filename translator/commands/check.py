@@ -43,14 +43,17 @@ class Hinting(Protocol):
 @click.option(
     "--connect",
     is_flag=True,
-    help="Also query the brokers and the registry, and translate some records from each raw topic.",
+    help="Also query the brokers and the registry, and translate a few records from each raw topic.",
 )
 @click.option(
     "--count",
     type=click.IntRange(1),
     default=50,
     show_default=True,
-    help="Number of records per topic to translate with --connect. They are taken from both ends of the topic.",
+    help=(
+        "Number of records per topic to translate with --connect. Half of them come from the beginning of the topic, "
+        "half from its end."
+    ),
 )
 @json_option
 def check(config: Path, connect: bool, count: int, as_json: bool) -> None:

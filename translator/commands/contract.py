@@ -71,7 +71,7 @@ def export(config: Path, pattern: str, folder: Path | None) -> None:
 @click.option(
     "--ddl",
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
-    help="File with the proposed statements. If unset, check the newest schemas in the schemas topic.",
+    help="File with the proposed statements. If unset, check the newest schemas from the schemas topic.",
 )
 @click.option(
     "--sql",

@@ -31,12 +31,12 @@ _TOKEN_CHARACTERS = 16
     type=click.Path(path_type=Path),
     envvar=VARIABLE,
     show_envvar=True,
-    help="Configuration file of a service. Adds pages for its status and dead letters.",
+    help="Configuration file of a service. Adds pages for the sink's status and dead letters.",
 )
 @click.option(
     "--sink",
     type=click.Path(path_type=Path),
-    help="Configuration file of a sink on this machine. Adds a page for its tables.",
+    help="Configuration file for a sink on this machine. Adds a page for its tables.",
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
@@ -44,7 +44,7 @@ _TOKEN_CHARACTERS = 16
     type=click.IntRange(0, 65535),
     default=8088,
     show_default=True,
-    help="Port to listen on. If 0, the system chooses a free port.",
+    help="Port to listen on. With 0, the system chooses a free port.",
 )
 @click.option(
     "--name",
@@ -55,8 +55,11 @@ _TOKEN_CHARACTERS = 16
 @click.option(
     "--trusted-header",
     metavar="NAME",
-    help="Header that a proxy in front of the desk sets after it has authenticated a user. Users with this header can "
-    "see values and replay dead letters. Anyone who can bypass the proxy can set the header.",
+    help=(
+        "Header that a proxy in front of the desk sets once it has authenticated a user. Users with this header "
+        "can see values and replay dead letters. Make sure nobody can bypass the proxy, because any client can set "
+        "the header."
+    ),
 )
 def desk(
     config: Path | None, sink: Path | None, host: str, port: int, names: tuple[str, ...], trusted_header: str | None

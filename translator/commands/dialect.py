@@ -22,7 +22,7 @@ def dialect() -> None:
     type=click.Path(file_okay=False, path_type=Path),
     default=".",
     show_default=True,
-    help="Folder in which the plug-in's folder is created. It is created if it does not exist.",
+    help="Folder in which to create the plug-in's folder. The folder is created if it does not exist.",
 )
 @click.argument("name")
 def new(into: Path, name: str) -> None:
@@ -42,8 +42,10 @@ def new(into: Path, name: str) -> None:
 @click.option(
     "--write",
     is_flag=True,
-    help="First write results for cases that have no `expected` yet. Check them: they show what the plug-in does, not "
-    "what is correct.",
+    help=(
+        "First, write results for the cases that have no `expected` yet. Check these results: they show what the "
+        "plug-in does, which is not necessarily correct."
+    ),
 )
 @click.argument("package", type=click.Path(path_type=Path))
 def test(write: bool, package: Path) -> None:

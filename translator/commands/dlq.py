@@ -79,13 +79,13 @@ def _filters(command: Command) -> Command:
         click.option(
             "--limit", type=click.IntRange(min=1), help="Select only the first N dead letters, in replay order."
         ),
-        click.option("--until", type=_Time(), help="Select only dead letters written before this time."),
-        click.option("--since", type=_Time(), help="Select only dead letters written at or after this time."),
+        click.option("--until", type=_Time(), help="Select only dead letters that were written before this time."),
+        click.option("--since", type=_Time(), help="Select only dead letters that were written at or after this time."),
         click.option(
             "--table",
             "tables",
             multiple=True,
-            help="Select only dead letters whose messages are known to be for this table. Repeatable.",
+            help="Select only dead letters whose message is known to belong to this table. Repeatable.",
         ),
         click.option(
             "--topic", "topics", multiple=True, help="Select only dead letters from this raw topic. Repeatable."
@@ -145,7 +145,7 @@ def ls(config: Path, as_json: bool, **filters: Any) -> None:
     "--raw",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Write the message with its values to FILE, as one line of a record file for `translator translate`.",
+    help="Write the message, including its values, to FILE as one line of a record file for `translator translate`.",
 )
 @json_option
 @click.argument("partition", type=_Place(min=0))
@@ -179,7 +179,7 @@ def show(config: Path, raw: Path | None, as_json: bool, partition: int, offset: 
 @dlq.command()
 @config_option
 @_filters
-@click.option("--execute", is_flag=True, help="Write the events. Without this option, nothing is written.")
+@click.option("--execute", is_flag=True, help="Write the events. Without this option, the command changes nothing.")
 @json_option
 def replay(config: Path, execute: bool, as_json: bool, **filters: Any) -> None:
     """Translate dead letters again, using the current configuration and the original coordinates.
@@ -208,7 +208,7 @@ def replay(config: Path, execute: bool, as_json: bool, **filters: Any) -> None:
 @click.option(
     "--reason",
     required=True,
-    help="Reason for discarding the dead letters. The list shows it next to each dead letter.",
+    help="Reason for discarding the dead letters. The list of dead letters shows this reason.",
 )
 @click.option(
     "--execute", is_flag=True, help="Mark the dead letters as discarded. Without this option, nothing is written."

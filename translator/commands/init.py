@@ -32,8 +32,10 @@ _BROKER_WAIT_SECONDS = 20.0
     "kafka_options",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Setting for the `kafka` section, such as bootstrap_servers=localhost:9092. Repeatable. For passwords, use "
-    "${NAME}, which is read from the environment but written to the file unchanged.",
+    help=(
+        "A setting for the `kafka` section, such as bootstrap_servers=localhost:9092. Repeatable. For passwords, "
+        "write ${NAME}: the command reads the variable from the environment, but copies ${NAME} into the file."
+    ),
 )
 @click.option(
     "--count", type=click.IntRange(2), default=200, show_default=True, help="Number of records to read per topic."
@@ -43,10 +45,10 @@ _BROKER_WAIT_SECONDS = 20.0
     "files",
     multiple=True,
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Read a file of messages or records (see `translate`) instead of a broker. Repeatable.",
+    help="Read messages or records from a file (see `translate`) instead of from a broker. Repeatable.",
 )
 @click.option("--raw", is_flag=True, help="Treat each file as one message value.")
-@click.option("--group", default="cdc-translator", show_default=True, help="Consumer group to write into the file.")
+@click.option("--group", default="cdc-translator", show_default=True, help="Consumer group to put into the file.")
 @click.option(
     "-o",
     "--output",

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     required=True,
     help="Topic to read the events from. It must be the canonical topic.",
 )
-@click.option("--topic", required=True, help="The projection, identified by its `topic` setting.")
+@click.option("--topic", required=True, help="The projection to write, named by its `topic` setting.")
 def project(config: Path, of: str, topic: str) -> None:
     """Copy the events in the canonical topic to a projection that the service does not write yet.
 

@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 @click.option("--topic", required=True, help="Raw topic to read.")
 @click.option("--partition", type=click.IntRange(0), required=True, help="Partition of the raw topic.")
 @click.option("--from", "first", type=click.IntRange(0), required=True, help="First offset to translate.")
-@click.option(
-    "--to", "end", type=click.IntRange(0), required=True, help="Translate up to this offset, which is not included."
-)
+@click.option("--to", "end", type=click.IntRange(0), required=True, help="Stop before this offset.")
 @click.option(
     "--table", help="Write only the events of tables whose db.schema.table matches this pattern with * and ?."
 )
@@ -33,7 +31,7 @@ if TYPE_CHECKING:
     "--output",
     required=True,
     metavar="TOPIC",
-    help="Topic to write to. It must not be one of the service's own topics.",
+    help="Topic to write to. It must not be a topic that the service itself uses.",
 )
 def retranslate(config: Path, topic: str, partition: int, first: int, end: int, table: str | None, output: str) -> None:
     """Translate a range of a raw topic just as the service does, and write the events to a separate topic.

@@ -21,7 +21,7 @@ from translator.errors import CdcError, ConfigError
 @click.option(
     "--accept-gap",
     is_flag=True,
-    help="Resume past records that were deleted before they were read, and record the gap.",
+    help="If records were deleted before they could be read, record the gap and resume after it.",
 )
 def run(config: Path, accept_gap: bool) -> None:
     """Translate raw topics into the canonical topic until stopped."""

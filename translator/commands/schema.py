@@ -36,7 +36,7 @@ def schema() -> None:
 @click.option(
     "--metadata",
     is_flag=True,
-    help="Instead of the schemas, list the metadata documents that the translator has learned.",
+    help="List the metadata documents that the translator has learned, instead of the schemas.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 def ls(config: Path, pattern: str, metadata: bool, as_json: bool) -> None:

@@ -22,7 +22,7 @@ from translator.errors import FatalError
     type=click.FloatRange(min=0, min_open=True),
     default=60,
     show_default=True,
-    help="Seconds to wait for an event or a dead letter.",
+    help="Seconds to wait for an event or a dead letter to appear.",
 )
 @json_option
 @click.argument("topic")

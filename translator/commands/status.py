@@ -34,7 +34,7 @@ _COLUMNS = 80
     metavar="[SECONDS]",
     is_flag=False,
     flag_value=2.0,
-    help="Keep refreshing, by default every 2 seconds, and show rates.",
+    help="Keep refreshing, every 2 seconds by default, and show rates.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per refresh.")
 def status(config: Path, watch: float | None, as_json: bool) -> None:

@@ -30,15 +30,15 @@ from translator.translation.translate import Events
     "options",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Dialect option, or tables=... to declare tables. The value is YAML. Repeatable.",
+    help="A dialect option, or tables=... to declare tables. The value is YAML. Repeatable.",
 )
 @click.option(
     "-c",
     "--config",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help=(
-        "Configuration file. It replaces -d and -o: messages are read as configured for the source, including its "
-        "masks."
+        "Configuration file. Use this instead of -d and -o. Messages are then read as configured for the source, "
+        "including its masks."
     ),
 )
 @click.option("--source", help="Name of the source. [default: file; with -c, the only source]")
@@ -46,10 +46,10 @@ from translator.translation.translate import Events
     "--schemas",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="File with registry schemas, as a JSON object that maps each schema id to a schema or its text.",
+    help="File with registry schemas: a JSON object that maps each schema ID to a schema or to its text.",
 )
-@click.option("--lines", is_flag=True, help="Treat each line of FILE as one message value, regardless of its content.")
-@click.option("--raw", is_flag=True, help="Treat FILE as one message value.")
+@click.option("--lines", is_flag=True, help="Treat each line of FILE as one message value, whatever it contains.")
+@click.option("--raw", is_flag=True, help="Treat the whole of FILE as one message value.")
 @click.option("--strict", is_flag=True, help="Exit with code 1 if any message became a dead letter.")
 @click.argument(
     "files",

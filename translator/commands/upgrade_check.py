@@ -22,13 +22,16 @@ if TYPE_CHECKING:
 
 @click.command()
 @config_option
-@click.option("--from", "since", required=True, metavar="RELEASE", help="The release that is running now.")
+@click.option("--from", "since", required=True, metavar="RELEASE", help="The release that you are running now.")
 @click.option(
     "--count",
     type=click.IntRange(1),
     default=1000,
     show_default=True,
-    help="Number of records to translate from each raw partition: the newest ones that the group has committed.",
+    help=(
+        "Number of records to translate from each raw partition. The newest records that the group has committed are "
+        "used."
+    ),
 )
 @json_option
 def upgrade_check(config: Path, since: str, count: int, as_json: bool) -> None:

@@ -18,24 +18,26 @@ class MaskSettings(Section):
 
     mask: Action = Field(
         description=(
-            "What to do with the column. `drop` leaves it out. `set_null` replaces its values with NULL, `hash` "
+            "What to do with the column's values. `drop` leaves it out. `set_null` replaces them with NULL, `hash` "
             "with the HMAC-SHA-256 of their text in hex, and `replace` with a fixed string. `truncate` and "
-            "`keep_last` keep only the first or last characters of the text. `keep` leaves the column unmasked, "
-            "regardless of later rules."
+            "`keep_last` keep only the first or the last characters of the text. `keep` leaves the column "
+            "unmasked, regardless of later rules."
         ),
     )
     source: str = Field(default="*", min_length=1, description="Pattern for source names. `*` and `?` are wildcards.")
     table: str = Field(
         default="*",
         min_length=1,
-        description="Pattern for `db.schema.table`. Omit levels that the source does not have.",
+        description="Pattern for `db.schema.table`. Leave out any level that the source does not have.",
     )
     column: str = Field(default="*", min_length=1, description="Pattern for column names.")
     type: str = Field(
-        default="*", min_length=1, description="Pattern for canonical types, as listed in docs/envelope/values.md."
+        default="*", min_length=1, description="Pattern for canonical types, which docs/envelope/values.md lists."
     )
-    length: int | None = Field(default=None, ge=1, description="Number of characters that truncate and keep_last keep.")
-    text: str | None = Field(default=None, description="Text that `replace` substitutes for every value.")
+    length: int | None = Field(
+        default=None, ge=1, description="Number of characters to keep with truncate or keep_last."
+    )
+    text: str | None = Field(default=None, description="Text that `replace` puts in place of every value.")
 
     @model_validator(mode="after")
     def _complete(self) -> MaskSettings:
@@ -56,20 +58,20 @@ class MasksSettings(Section):
         default=None,
         min_length=32,
         description=(
-            "Secret key for hashes, given as ${NAME}, with at least 32 random characters. A different key "
+            "Secret key for hashes. Write it as ${NAME}, and use at least 32 random characters. A different key "
             "produces different hashes."
         ),
     )
     messages: Literal["leave_out", "keep"] = Field(
         default="leave_out",
         description=(
-            "How to store messages that cannot be translated, for sources with masks. With `leave_out`, the dead "
-            "letter contains the error code and the position, but nothing from the message. With `keep`, it "
-            "contains the whole message, as for other sources."
+            "How to store messages that cannot be translated if their source has masks. With `leave_out`, a dead "
+            "letter contains the error code and the position, but nothing from the message. With `keep`, a dead "
+            "letter contains the whole message, as it does for other sources."
         ),
     )
     rules: tuple[MaskSettings, ...] = Field(
-        default=(), description="Mask rules. For each column, the first rule that matches applies."
+        default=(), description="Mask rules. The first rule that matches a column applies."
     )
 
     @model_validator(mode="after")

@@ -24,7 +24,7 @@ class TableChoiceSettings(Section):
     table: str = Field(
         default="*",
         min_length=1,
-        description="Pattern for `db.schema.table`. Omit levels that the source does not have.",
+        description="Pattern for `db.schema.table`. Leave out any level that the source does not have.",
     )
 
     def pattern(self) -> TableChoice:
@@ -36,14 +36,12 @@ class Projection(Section):
 
     topic: str = Field(
         description=(
-            "Name of a topic, or a template for several topics. A template consists of a prefix and "
-            "`{source}.{table}`, `{table}` or `{source}`, and its topics are created when their first records "
-            "arrive. A single topic is created just like the canonical topic."
+            "Name of a single topic, or a template for the names of several topics. A template is a prefix "
+            "followed by `{source}.{table}`, `{table}` or `{source}`. Each of its topics is created when its first "
+            "record arrives. A single topic is created just like the canonical topic."
         )
     )
-    codec: str = Field(
-        description="Format in which records are written: avro, json, debezium, debezium_avro or upsert."
-    )
+    codec: str = Field(description="Format of the records: avro, json, debezium, debezium_avro or upsert.")
     options: dict[str, Any] = Field(default_factory=dict, description="Options of the codec.")
     include: tuple[TableChoiceSettings, ...] = Field(
         default=(), description="Tables to include. By default, all tables are included."

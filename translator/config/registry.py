@@ -19,8 +19,9 @@ class Registry(Section):
     )
     auto_register: bool = Field(
         default=True,
-        description="Register schemas that are missing from the registry. If false, the translator only looks up "
-        "schema IDs.",
+        description=(
+            "Register a schema if the registry does not have it. If false, the translator only looks up schema IDs."
+        ),
     )
     username: str | None = Field(
         default=None, pattern="^[^:]+$", description="User name for HTTP basic authentication."

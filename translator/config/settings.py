@@ -35,17 +35,17 @@ class TopicsSettings(Section):
 
     create: bool = Field(
         default=True,
-        description="Create missing topics. If false, the translator does not start if a topic is missing.",
+        description="Create missing topics. If false, the translator does not start while a topic is missing.",
     )
     partitions: int = Field(
         default=4,
         ge=1,
-        description="Number of partitions for new event topics and for a new dead-letter topic.",
+        description="Number of partitions to create in new event topics and in a new dead-letter topic.",
     )
     replication_factor: int | None = Field(
         default=None,
         ge=1,
-        description="Replication factor of each new topic. Defaults to the broker's default.",
+        description="Replication factor to use for new topics. Defaults to the broker's default.",
     )
 
 
@@ -54,7 +54,7 @@ class Output(Section):
 
     topic: TopicName = Field(default="cdc.canonical", description="Name of the canonical topic.")
     codec: Literal["avro", "json"] = Field(
-        default="avro", description="Format of the events, described in docs/envelope.md."
+        default="avro", description="Format of the events, as described in docs/envelope.md."
     )
     include: tuple[TableChoiceSettings, ...] = Field(
         default=(), description="Tables to write to the canonical topic. By default, all tables are written."
@@ -82,11 +82,13 @@ class Output(Section):
 class TableSettings(Section):
     """A declared table; see message.DeclaredTable."""
 
-    table: str = Field(description="Pattern for the table name as the source writes it. `*` and `?` are wildcards.")
+    table: str = Field(description="Pattern for the table's name as the source writes it. `*` and `?` are wildcards.")
     key: tuple[str, ...] = Field(default=(), description="Key columns of the table, in key order.")
     columns: dict[str, str] | None = Field(
         default=None,
-        description=("Canonical types of all table columns, in table order. If empty, only the key is declared."),
+        description=(
+            "Canonical types of all columns in the table, in table order. If empty, only the key is declared."
+        ),
     )
 
     def declared(self) -> DeclaredTable:
@@ -96,11 +98,11 @@ class TableSettings(Section):
 class Source(Section):
     """A replication task and the raw topics that it writes."""
 
-    name: Name = Field(description="Name of the source. Never change the name, because it is part of every event.")
+    name: Name = Field(description="Name of the source. Never change this name, because every event contains it.")
     dialect: str = Field(
         description=(
-            "Product that writes the messages: qlik, dts_avro, shareplex, canal, or the name of an installed dialect "
-            "plug-in."
+            "Product that writes the messages. One of qlik, dts_avro, shareplex and canal, or the name of an "
+            "installed dialect plug-in."
         ),
         # For editors and the chart, which do not know the plug-ins. The program's own error suggests the closest name.
         json_schema_extra={
@@ -116,8 +118,8 @@ class Source(Section):
     metadata_topics: tuple[TopicPattern, ...] = Field(
         default=(),
         description=(
-            "Entries of `topics` that contain metadata messages. These topics are read completely before any data "
-            "is translated."
+            "Entries of `topics` that contain metadata messages. The translator reads these topics completely "
+            "before it translates any data."
         ),
     )
     start: Start | None = Field(
@@ -126,8 +128,8 @@ class Source(Section):
     order: Literal["arrival", "native"] = Field(
         default="arrival",
         description=(
-            "How changes to a row are ordered: by their position in the raw partition (arrival), or by the source's "
-            "own sequence (native)."
+            "How to order changes to the same row: by their position in the raw partition (arrival), or by the "
+            "source's own sequence (native)."
         ),
     )
     epochs: tuple[AwareDatetime, ...] = Field(
@@ -135,13 +137,13 @@ class Source(Section):
         max_length=9_999,
         description=(
             "Times at which the source's sequence restarts, for example after a reload. Only for `order: native`. "
-            "Sequence values from before and after such a time cannot be compared."
+            "Sequence values from before such a time cannot be compared with later ones."
         ),
     )
     task: str | None = Field(
         default=None,
         min_length=1,
-        description="Name of the replication task, for messages that do not include it. Only for `order: native`.",
+        description="Name of the replication task, for messages that do not contain one. Only for `order: native`.",
     )
 
     @model_validator(mode="after")
@@ -174,7 +176,7 @@ class MetricsSettings(Section):
         default=100,
         ge=0,
         le=10_000,
-        description="Number of tables with their own metric series. All other tables share the series `other`.",
+        description="Number of tables that get their own metric series. All other tables share the series `other`.",
     )
     otlp: Otlp | None = Field(
         default=None,
@@ -189,34 +191,35 @@ class Timing(Section):
         default=30,
         gt=0,
         description=(
-            "Session timeout. If a member sends no heartbeat for this long, the group reassigns its partitions."
+            "Session timeout. If a member sends no heartbeat for this long, the group gives its partitions to "
+            "other members."
         ),
     )
     rebalance: float = Field(
-        default=60, gt=0, description="Maximum time to drain partitions before a rebalance hands them over."
+        default=60, gt=0, description="Maximum time to finish work on partitions before a rebalance hands them over."
     )
     delivery: float = Field(
         default=40,
         gt=0,
-        description="Maximum time to deliver a record. After that, the service stops with exit code 1.",
+        description="Maximum time to deliver a record. When this time is up, the service stops with exit code 1.",
     )
     commit_interval: float = Field(default=1, gt=0, description="Interval between offset commits.")
     stuck: float = Field(
         default=60,
         gt=0,
         description=(
-            "Maximum time without progress, after which the process exits. It applies to the event loop, and to "
-            "deliveries and rebalances that have exceeded their own time limits."
+            "If the process makes no progress for this long, it exits. The limit applies to the event loop, and to "
+            "deliveries and rebalances that have exceeded their own limits."
         ),
     )
     metadata_wait: float = Field(default=10, ge=0, description="How long a message waits for its metadata to arrive.")
     topic_refresh: float = Field(
         default=60,
         gt=0,
-        description="Interval at which the service checks for recreated topics and new topics that match a pattern.",
+        description="How often the service checks for recreated topics and for new topics that match a pattern.",
     )
     broker_wait: float = Field(
-        default=120, ge=0, description="Maximum time to wait at startup until the brokers and the registry respond."
+        default=120, ge=0, description="How long to wait at startup for the brokers and the registry to respond."
     )
     summary: float = Field(
         default=60, ge=0, description="Interval between summary lines in the log. 0 disables the summary."
@@ -239,9 +242,9 @@ class LatencySettings(Section):
         ge=0,
         le=500,
         description=(
-            "How long the producer collects records for a partition before it sends them, unless the request is full. "
-            "A lower value makes each record readable earlier. A higher value means fewer, larger and better "
-            "compressed requests."
+            "How long the producer collects records for a partition before it sends them. It sends a full request "
+            "immediately. A lower value makes each record readable sooner. A higher value leads to fewer, larger "
+            "and better compressed requests."
         ),
     )
     transaction_ms: int = Field(
@@ -249,9 +252,10 @@ class LatencySettings(Section):
         ge=5,
         le=500,
         description=(
-            "With delivery: exactly_once, how long a transaction accepts records. Consumers see a record only after "
-            "its transaction ends, so this time is added to the latency. A lower value means more transactions per "
-            "second. If ending a transaction takes a long time, transactions automatically last longer, up to 200 ms."
+            "With delivery: exactly_once, how long a transaction accepts records. Consumers cannot see a record "
+            "until its transaction ends, so this time adds to the latency. A lower value leads to more "
+            "transactions per second. If transactions take long to end, the translator makes them longer "
+            "automatically, up to 200 ms."
         ),
     )
     fetch_ms: int = Field(
@@ -259,10 +263,10 @@ class LatencySettings(Section):
         ge=0,
         le=500,
         description=(
-            "Minimum time between two requests for messages to the same broker. Each request costs as much processor "
-            "time as hundreds of messages, so a higher value saves processor time at low message rates. Half of this "
-            "time is added to the median latency. With 0, messages are requested as soon as the previous ones have "
-            "been passed on."
+            "Minimum time between two requests to the same broker for messages. One request costs as much "
+            "processor time as hundreds of messages. At low message rates, a higher value therefore saves "
+            "processor time. Half of this time adds to the median latency. With 0, the service "
+            "requests more messages as soon as it has passed on the previous ones."
         ),
     )
     fetch_wait_ms: int = Field(
@@ -270,9 +274,9 @@ class LatencySettings(Section):
         ge=1,
         le=500,
         description=(
-            "How long a broker may delay its response while it has no new messages. A partition that is assigned "
-            "during this time waits for the response, so a lower value reduces the latency. An idle process sends one "
-            "request per broker per interval, so a higher value reduces the load of idle processes."
+            "How long a broker may wait for new messages before it responds. A newly assigned partition has to "
+            "wait for this response, so a lower value reduces latency. An idle process sends one request per "
+            "broker in this time, so a higher value reduces its load."
         ),
     )
 
@@ -281,19 +285,19 @@ class Bounds(Section):
     """Limits on the work in progress in one process. When a limit is reached, reading pauses."""
 
     batches: int = Field(
-        default=64, ge=1, description="Maximum number of translated batches that are not delivered yet."
+        default=64, ge=1, description="Maximum number of batches that have been translated but not delivered."
     )
     events: int = Field(
         default=100_000,
         ge=1,
-        description="Maximum number of undelivered records in the producer, for all outputs together.",
+        description="Maximum number of undelivered records in the producer, across all outputs.",
     )
     bytes: int = Field(
         default=256 * 1024 * 1024,
         ge=1024,
         description=(
-            "Maximum total size of raw records that are waiting for translation, in bytes. The same limit applies "
-            "separately to records that are waiting for delivery."
+            "Maximum total size, in bytes, of the raw records that are waiting for translation. The same limit "
+            "applies separately to the records that are waiting for delivery."
         ),
     )
 
@@ -308,10 +312,10 @@ class InputLimits(Section):
         default=Limits().rows,
         ge=1,
         le=999_999,
-        description="Maximum number of rows per message. `pos` reserves six digits for the row number.",
+        description="Maximum number of rows per message. The position `pos` has six digits for the row number.",
     )
     schema_text_bytes: int = Field(
-        default=Limits().schema_text_bytes, ge=1, description="Maximum size of an Avro schema's text, in bytes."
+        default=Limits().schema_text_bytes, ge=1, description="Maximum size of the text of an Avro schema, in bytes."
     )
     schema_depth: int = Field(
         default=Limits().schema_depth, ge=1, le=64, description="Maximum nesting depth of an Avro schema."
@@ -325,15 +329,15 @@ class InputLimits(Section):
         default=Limits().schemas,
         ge=1,
         description=(
-            "Maximum number of table schemas per source, counting all tables and versions. Messages "
-            "with additional schemas become dead letters."
+            "Maximum number of table schemas per source. Every version of a table counts. Once the limit is "
+            "reached, messages with new schemas become dead letters."
         ),
     )
     metadata_bytes: int = Field(
         default=Limits().metadata_bytes,
         ge=1,
         description=(
-            "Maximum total size of metadata documents per source, in bytes. Additional "
+            "Maximum total size of a source's metadata documents, in bytes. Once the limit is reached, new "
             "metadata messages become dead letters."
         ),
     )
@@ -341,8 +345,8 @@ class InputLimits(Section):
         default=Limits().topics,
         ge=1,
         description=(
-            "Maximum number of topics per process for a projection whose topic names are derived from table names. "
-            "Messages for any other topic become dead letters of the projection."
+            "Maximum number of topics that a process writes for one projection, if their names contain table "
+            "names. Once the limit is reached, messages for any other topic become dead letters of the projection."
         ),
     )
 
@@ -353,15 +357,13 @@ class InputLimits(Section):
 class Settings(Section):
     """The configuration of `translator run -c FILE`."""
 
-    group: Name = Field(
-        default="cdc-translator", description="Consumer group, which is also the name of the Faust app."
-    )
+    group: Name = Field(default="cdc-translator", description="Consumer group. The Faust app has the same name.")
     group_instance_id: Name | None = Field(
         default=None,
         description=(
-            "Name for static membership. It must be unique to this process and stay the same after a restart. In a "
-            "StatefulSet, use the pod name, such as ${POD_NAME}. After a restart within `timing.session`, the process "
-            "gets its partitions back."
+            "Name for static membership. The name must be unique to this process and stay the same after a "
+            "restart. In a StatefulSet, use the name of the pod: ${POD_NAME}. If the process restarts within "
+            "`timing.session`, it gets its partitions back."
         ),
     )
     kafka: Kafka
@@ -372,25 +374,26 @@ class Settings(Section):
     start: Start = Field(
         default="earliest",
         description=(
-            "Start position for partitions without a committed offset: earliest, latest, or a time in ISO 8601 format."
+            "Where to start in partitions that have no committed offset: earliest, latest, or a time in ISO 8601 "
+            "format."
         ),
     )
     registry: Registry | None = None
     delivery: Literal["at_least_once", "exactly_once"] = Field(
         default="at_least_once",
         description=(
-            "Delivery guarantee. With `exactly_once`, events are written in transactions, so consumers that only "
-            "read committed records see every event exactly once."
+            "Delivery guarantee. With `exactly_once`, the translator writes events in transactions. Consumers that "
+            "read only committed records then see every event exactly once."
         ),
     )
     on_error: dict[ErrorCode, Literal["dead_letter", "hold_table", "stop"]] = Field(
         default_factory=dict,
         description=(
-            "What to do with a message that cannot be translated, by error code. By default, the message becomes a "
-            "dead letter. `hold_table` also holds later messages for the same table until they are replayed in "
-            "order. `stop` stops the message's partition until the configuration changes, while other partitions "
-            "continue. CONTRADICTION means that a message contradicts the options of its source. It stops the "
-            "source by default, or holds the message's whole partition (`hold_table`)."
+            "What to do with a message that cannot be translated, depending on the error code. By default, the "
+            "message becomes a dead letter. `hold_table` also holds later messages for the same table until you "
+            "replay them in order. `stop` stops the message's partition until you change the configuration, while "
+            "other partitions continue. The code CONTRADICTION means that a message contradicts the options of its "
+            "source. It stops the source by default. With `hold_table`, it holds the message's whole partition."
         ),
     )
     masks: MasksSettings = MasksSettings()
@@ -398,16 +401,18 @@ class Settings(Section):
         default="auto",
         description=(
             "Use of the native path. With `auto`, common messages are translated on the native path if it was "
-            "built. The output is byte-identical. The environment variable CDC_NATIVE=off also turns off the native "
-            "path."
+            "built. The output is byte-identical. The environment variable CDC_NATIVE=off also turns off the "
+            "native path."
         ),
     )
     web: Web = Web()
     metrics: MetricsSettings = MetricsSettings()
     lineage: Lineage | None = Field(
         default=None,
-        description="OpenLineage receiver, which gets the raw topics, the canonical topic, columns and masks. If "
-        "unset, nothing is reported.",
+        description=(
+            "OpenLineage receiver to inform about the raw topics, the canonical topic, columns and masks. If unset, "
+            "nothing is reported."
+        ),
     )
     timing: Timing = Timing()
     latency: LatencySettings = LatencySettings()
@@ -418,8 +423,9 @@ class Settings(Section):
     )
     log_level: Literal["info", "warning", "error"] = Field(
         default="info",
-        description="Minimum level of log lines. The last line before a failure is always written, regardless of the "
-        "level.",
+        description=(
+            "Minimum level of log lines. A failure is always logged before the process ends, regardless of the level."
+        ),
     )
 
     @property
