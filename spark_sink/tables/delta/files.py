@@ -4,7 +4,7 @@ read it through deltalake's query engine or file by file.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -20,6 +20,43 @@ from spark_sink.tables.reach import Bounds, Reach
 
 Types = Mapping[str, pa.DataType]
 
+# The number of rows in a batch, unless the caller limits it. This is Arrow's default.
+_ROWS = 65_536
+
+
+class DataFiles:
+    """The data files of an open table, as the Delta log lists them. They are listed once per table version.
+
+    Args:
+        table: the table, whose version changes with each commit.
+    """
+
+    def __init__(self, table: DeltaTable) -> None:
+        self._table = table
+        self._listed: tuple[int, pa.Table] | None = None
+
+    def listed(self) -> pa.Table:
+        """Return one row per file, with the columns of `DeltaTable.get_add_actions`."""
+        version = self._table.version()
+        if self._listed is None or self._listed[0] != version:
+            self._listed = version, pa.table(self._table.get_add_actions())
+        return self._listed[1]
+
+    @property
+    def bytes(self) -> int:
+        """Return the total size of the files."""
+        return sum(self.listed().column("size_bytes").to_pylist())
+
+    @property
+    def rows(self) -> int | None:
+        """Return the total number of rows, or None if it is missing from the log for some files."""
+        counts = self.listed().column("num_records").to_pylist()
+        return None if None in counts else sum(counts)
+
+    @property
+    def paths(self) -> list[str]:
+        return list(self.listed().column("path").to_pylist())
+
 
 def by_query(table: DeltaTable, types: Types, bounds: Bounds) -> Iterator[pa.RecordBatch]:
     """Read the columns through DataFusion, which supports deletion vectors and mapped columns. The result may also
@@ -31,20 +68,43 @@ def by_query(table: DeltaTable, types: Types, bounds: Bounds) -> Iterator[pa.Rec
     sql = f"SELECT {selected} FROM stored WHERE {where}"  # noqa: S608 - quoted
     found = QueryBuilder().register("stored", table).execute(sql)
     for batch in pa.RecordBatchReader.from_stream(found):
-        yield _cast({name: batch.column(name) for name in types}, types, batch.num_rows)
+        yield _cast({name: batch.column(name) for name in types}, _schema(types), batch.num_rows)
 
 
 def by_file(table: DeltaTable, types: Types, bounds: Bounds) -> Iterator[pa.RecordBatch]:
     """Read the columns file by file. If column types were widened, older files still contain the narrower types."""
-    storage = fs.PyFileSystem(DeltaStorageHandler(table.table_uri))
+    storage = storage_of(table)
     for action in pa.table(table.get_add_actions(flatten=True)).to_pylist():
-        if not _may_hold(action, bounds):
-            continue
-        with storage.open_input_file(action["path"]) as opened:
-            file = pq.ParquetFile(opened, coerce_int96_timestamp_unit="us")
-            present = [name for name in file.schema_arrow.names if name in types]
-            for batch in file.iter_batches(columns=present):
-                yield _cast({name: batch.column(name) for name in present}, types, batch.num_rows)
+        if _may_hold(action, bounds):
+            with storage.open_input_file(action["path"]) as opened:
+                yield from _batches(opened, _schema(types))
+
+
+def whole(table: DeltaTable, paths: Iterable[str], rows: int) -> Iterator[pa.RecordBatch]:
+    """Read small files of a table without partitions, with all of the table's columns. Each file is one request.
+
+    An Arrow dataset returns the same, but costs three times as much as reading a small file.
+
+    Args:
+        rows: the maximum number of rows in a batch.
+    """
+    schema, storage = pa.schema(table.schema().to_arrow()), storage_of(table)
+    for path in paths:
+        with storage.open_input_file(path) as opened:
+            content = opened.read()
+        yield from _batches(pa.BufferReader(content), schema, rows)
+
+
+def storage_of(table: DeltaTable) -> fs.FileSystem:
+    """Return a table's folder, with the storage options with which the table was opened."""
+    return fs.PyFileSystem(DeltaStorageHandler.from_table(table._table))
+
+
+def _batches(opened: pa.NativeFile, schema: pa.Schema, rows: int = _ROWS) -> Iterator[pa.RecordBatch]:
+    file = pq.ParquetFile(opened, coerce_int96_timestamp_unit="us")
+    present = [name for name in file.schema_arrow.names if name in schema.names]
+    for batch in file.iter_batches(rows, columns=present, use_threads=False):
+        yield _cast({name: batch.column(name) for name in present}, schema, batch.num_rows)
 
 
 def near(table: DeltaTable, shape: TableShape, reach: Reach) -> ds.Dataset:
@@ -72,10 +132,14 @@ def _may_hold(action: Mapping[str, object], bounds: Bounds) -> bool:
     return True
 
 
-def _cast(columns: Mapping[str, pa.Array], types: Types, rows: int) -> pa.RecordBatch:
+def _cast(columns: Mapping[str, pa.Array], schema: pa.Schema, rows: int) -> pa.RecordBatch:
     """Add NULL for columns that a file lacks because they were added later."""
-    arrays = [columns[name].cast(type) if name in columns else pa.nulls(rows, type) for name, type in types.items()]
-    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(list(types.items())))
+    arrays = [columns[of.name].cast(of.type) if of.name in columns else pa.nulls(rows, of.type) for of in schema]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _schema(types: Types) -> pa.Schema:
+    return pa.schema(list(types.items()))
 
 
 def _named(name: str) -> str:

@@ -15,6 +15,7 @@ from spark_sink.schema.engine_choice import Choice
 from spark_sink.schema.evolution import TableShape
 from spark_sink.tables.changes import Deletion, Marker, TableChanges
 from spark_sink.tables.deleted_rows import DeletedRows
+from spark_sink.tables.delta.files import DataFiles
 from spark_sink.tables.delta.open_table import (
     commit,
     committing,
@@ -40,8 +41,10 @@ from spark_sink.tables.table_properties import FLOORS_PROPERTY
 class DeltaMirror(MirrorReader, DeltaRows):
     """A table that mirrors one source table."""
 
-    def __init__(self, table: DeltaTable, shape: TableShape, choice: Choice, deleted_rows: DeletedRows) -> None:
-        super().__init__(table, shape, choice)
+    def __init__(
+        self, table: DeltaTable, shape: TableShape, choice: Choice, files: DataFiles, deleted_rows: DeletedRows
+    ) -> None:
+        super().__init__(table, shape, choice, files)
         self.deleted_rows = deleted_rows
 
     @property

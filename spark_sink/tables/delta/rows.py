@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
-import pyarrow.compute as pc
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
+from spark_sink.schema.engine_choice import Choice
+from spark_sink.schema.evolution import TableShape
 from spark_sink.tables.changes import Marker
-from spark_sink.tables.delta.files import near
+from spark_sink.tables.delta.files import DataFiles, near, whole
 from spark_sink.tables.delta.open_table import DeltaOpened, commit, committing
 from spark_sink.tables.delta.upsert import Upsert
 from spark_sink.tables.reach import Reach
@@ -30,6 +31,10 @@ class DeltaRows(DeltaOpened):
 
     # The rows of a small table, and None for any other table, with the table version.
     _read: tuple[int, pa.Table | None] | None = None
+
+    def __init__(self, table: DeltaTable, shape: TableShape, choice: Choice, files: DataFiles) -> None:
+        super().__init__(table, shape, choice)
+        self._files = files
 
     def _scan(self, names: Sequence[str], reach: Reach | None = None) -> Iterator[pa.RecordBatch]:
         whole = self._whole()
@@ -74,19 +79,23 @@ class DeltaRows(DeltaOpened):
         """
         if self._table.metadata().configuration.get("delta.enableChangeDataFeed") == "true":
             return False
-        files = pa.table(self._table.get_add_actions())
-        rows = files.column("num_records")
-        if rows.null_count or (pc.sum(rows).as_py() or 0) > FEW_ROWS:
-            return False
-        return (pc.sum(files.column("size_bytes")).as_py() or 0) <= SMALL
+        rows = self._files.rows
+        return rows is not None and rows <= FEW_ROWS and self._files.bytes <= SMALL
 
     def _read_whole(self) -> pa.Table | None:
         """Return all rows, or None if they are too large in memory."""
-        files = self._table.to_pyarrow_dataset()
+        schema = pa.schema(self._table.schema().to_arrow())
         batches, size = [], 0
-        for batch in files.to_batches(batch_size=_ROWS_AT_A_TIME, batch_readahead=0, use_threads=False):
+        for batch in self._batches():
             size += batch.nbytes
             if size > IN_MEMORY:
                 return None
             batches.append(batch)
-        return pa.Table.from_batches(batches, files.schema)
+        return pa.Table.from_batches(batches, schema)
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        if self._table.metadata().partition_columns:  # their values are in the log
+            files = self._table.to_pyarrow_dataset()
+            yield from files.to_batches(batch_size=_ROWS_AT_A_TIME, batch_readahead=0, use_threads=False)
+        else:
+            yield from whole(self._table, self._files.paths, _ROWS_AT_A_TIME)

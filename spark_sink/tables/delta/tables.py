@@ -19,6 +19,7 @@ from spark_sink.schema.table_naming import shown_name
 from spark_sink.schema.table_spec import Mode
 from spark_sink.tables.changes import Marker
 from spark_sink.tables.deleted_rows import DeletedRows, marker_app
+from spark_sink.tables.delta.files import DataFiles
 from spark_sink.tables.delta.history import DeltaHistory
 from spark_sink.tables.delta.log import DeltaLog
 from spark_sink.tables.delta.mirror import DeltaMirror
@@ -108,19 +109,20 @@ class DeltaTables:
     def _opened(self, name: str, opened: DeltaTable) -> MirrorTable | ChangelogTable | HistoryTable:
         has = features_of(opened)
         shape = shape_of(opened)
-        choice = choose(name, shape.mode, has, lambda: _size(opened), self.engines)
+        files = DataFiles(opened)
+        choice = choose(name, shape.mode, has, lambda: files.bytes, self.engines)
         if has & BEYOND_FILES or opened.metadata().partition_columns:
             # Such a table could no longer be read if it also had widened types.
             choice = choice._replace(widens=False)
         if shape.mode == Mode.CHANGELOG:
             return DeltaLog(opened, shape, choice)
         if shape.mode == Mode.HISTORY:
-            return DeltaHistory(opened, shape, choice)
+            return DeltaHistory(opened, shape, choice, files)
         generation = opened.transaction_version(marker_app(shape))
         # The files of a shadow's deleted rows become the table's, so they are next to the table from the beginning.
         deleted_rows = DeletedRows(self.warehouse, shown_name(name), shape, generation)
         if choice.engine is Engine.FUSED:
-            return DeltaMirror(opened, shape, choice, deleted_rows)
+            return DeltaMirror(opened, shape, choice, files, deleted_rows)
         by_file = bool(has & BY_FILE)
         if by_file and opened.metadata().partition_columns:
             raise Refused(
@@ -159,7 +161,3 @@ def features_of(table: DeltaTable) -> frozenset[str]:
     # features.
     unused = not any("Variant" in str(field.type) for field in table.schema().fields)
     return has - {"variantType"} if unused else has
-
-
-def _size(table: DeltaTable) -> int:
-    return int(sum(pa.table(table.get_add_actions()).column("size_bytes").to_pylist()))
