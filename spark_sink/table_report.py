@@ -93,10 +93,16 @@ class Latency(Struct, frozen=True):
         if not len(known):
             return cls()
         ages = pc.max_element_wise(pc.divide(pc.cast(pc.subtract(now, known), pa.float64(), safe=False), 1e6), 0.0)
-        within = tuple(pc.sum(pc.less_equal(ages, bound)).as_py() for bound in LATENCY_BOUNDS)
-        live = ages.filter(pc.less_equal(ages, LATENCY_BOUNDS[-1]))
-        live_sum, greatest = pc.sum(live).as_py() or 0.0, pc.max(live).as_py() or 0.0
-        return cls(within, len(known), pc.sum(ages).as_py(), live_sum, greatest)
+        least, greatest = pc.min_max(ages).as_py().values()
+
+        def count(bound: float) -> int:
+            if not least <= bound < greatest:  # usually, a table's events have nearly the same age
+                return 0 if bound < least else len(ages)
+            return int(pc.sum(pc.less_equal(ages, bound)).as_py())
+
+        live = ages.filter(pc.less_equal(ages, LATENCY_BOUNDS[-1])) if greatest > LATENCY_BOUNDS[-1] else ages
+        live_sum, live_greatest = pc.sum(live).as_py() or 0.0, pc.max(live).as_py() or 0.0
+        return cls(tuple(map(count, LATENCY_BOUNDS)), len(known), pc.sum(ages).as_py(), live_sum, live_greatest)
 
     @property
     def live_count(self) -> int:
@@ -104,6 +110,8 @@ class Latency(Struct, frozen=True):
         return self.within[-1]
 
     def __add__(self, other: Latency) -> Latency:
+        if not self.count or not other.count:
+            return other if not self.count else self
         within = tuple(map(int.__add__, self.within, other.within))
         greatest = max(self.greatest, other.greatest)
         return Latency(within, self.count + other.count, self.sum + other.sum, self.live + other.live, greatest)
@@ -155,6 +163,8 @@ class TableCounters(Struct, frozen=True):
             one, two = getattr(self, name), getattr(other, name)
             if name == "megabytes":
                 sums[name] = max(one, two)
+            elif not one or not two:  # most parts of the work change few counters
+                sums[name] = one or two
             else:
                 sums[name] = dict(Counter(one) + Counter(two)) if isinstance(one, dict) else one + two
         return TableCounters(**sums)  # type: ignore[arg-type] # by name, from two of them

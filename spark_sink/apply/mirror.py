@@ -79,9 +79,6 @@ class MirrorChanges:
         return cls(changes, rejected + outlived, *counts)
 
 
-# Up to this number of events, folding one by one costs less than folding in columns.
-FEW = 32
-
 OUTLIVED = "according to the source's commit times, another scope has deleted the row since"
 
 
@@ -101,7 +98,7 @@ def fold_into_changes(events: Sequence[Event], table: MirrorTable, plan: Plan, *
     Raises:
         Refused: the table cannot accept more events.
     """
-    if isinstance(events, EventColumns) and len(events) > FEW and not soft:
+    if isinstance(events, EventColumns) and not soft:
         with suppress(NotInColumns):
             folded = fold_in_columns(events, table, plan)
             if not folded.others:

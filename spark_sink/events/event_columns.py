@@ -12,6 +12,9 @@ import pyarrow.compute as pc
 from cdc_core.transaction import SourceTransaction
 from spark_sink.model.event import APART, GAP, STATEMENT, Event, Latest
 
+# Up to this number of records on a route, handling events one by one costs less than handling them in columns.
+FEW = 32
+
 
 class EventColumns(Sequence[Event]):
     """Events in canonical order, without invalid events, gaps and statements. Indexing and iteration return `Event`

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from cdc_core.statement_notes import statement_notes
 from cdc_core.table_id import TableId
 from spark_sink.errors import Reason
+from spark_sink.events import event_columns
 from spark_sink.events.arrow_values import column, counting, image
 from spark_sink.events.event_columns import EventColumns, without_schema
 from spark_sink.events.quarantine import Rejected
@@ -77,9 +78,9 @@ def intake(records: pa.Table) -> dict[TableId | None, Intake]:
     """Group one route's records by source table. Records without a table have the key None.
 
     Usually, all records are valid row events for one table. In that case, the parts that the records share are checked
-    once instead of per event, and the events stay in columns.
+    once instead of per event, and the events stay in columns. For a few records, columns cost more than events.
     """
-    table = _one_table(records)
+    table = _one_table(records) if len(records) > event_columns.FEW else None
     return plain_intake(records) if table is None else {table: Intake(_sound(records))}
 
 

@@ -8,6 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
 
+from spark_sink.events import event_columns
+
 
 class OffsetSpan(Struct, frozen=True):
     """The range that some records cover. It has the first offset and the offset after the last record for each
@@ -28,6 +30,9 @@ class OffsetSpan(Struct, frozen=True):
         """Return the range that the records cover. Each record has a partition and an offset, and row events also have
         pos and pos_scope.
         """
+        if len(records) <= event_columns.FEW:
+            fields = (records.column(name).to_pylist() for name in ("partition", "offset", "pos_scope", "pos"))
+            return merge_spans(cls._of_record(*values) for values in zip(*fields, strict=True))
         offsets = records.select(["partition", "offset"]).group_by("partition", use_threads=False)
         reach = offsets.aggregate([("offset", "min"), ("offset", "max")]).to_pylist()
         rows = records.select(["pos_scope", "pos"]).filter(pc.is_valid(records.column("pos_scope")))
@@ -37,6 +42,10 @@ class OffsetSpan(Struct, frozen=True):
             {row["partition"]: row["offset_max"] + 1 for row in reach},
             {row["pos_scope"]: row["pos_max"] for row in greatest},
         )
+
+    @classmethod
+    def _of_record(cls, partition: int, offset: int, scope: str | None, pos: str) -> OffsetSpan:
+        return cls({partition: offset}, {partition: offset + 1}, {} if scope is None else {scope: pos})
 
 
 def merge_spans(extents: Iterable[OffsetSpan]) -> OffsetSpan:

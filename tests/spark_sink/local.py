@@ -21,8 +21,8 @@ from deltalake import DeltaTable
 
 from cdc_core.table_id import TableId
 from cdc_core.wire_format import WRITER_SCHEMA, datum
-from spark_sink.apply import mirror
 from spark_sink.apply.worker import Task
+from spark_sink.events import event_columns
 from spark_sink.events.wire_format import PLAIN_FIELDS
 from spark_sink.schema.evolution import TableColumn
 from spark_sink.schema.layout import NO_LAYOUTS, FileLayout, FileLayouts
@@ -112,7 +112,7 @@ class _AsIfLarge:
             self._batches += 1
             if self._batches == 1:
                 self._patch.setattr(delta_rows, "SMALL", -1)
-                self._patch.setattr(mirror, "FEW", 0)
+                self._patch.setattr(event_columns, "FEW", 0)
 
     def __exit__(self, *_: object) -> None:
         with self._lock:

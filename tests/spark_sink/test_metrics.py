@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 import urllib.request
 from datetime import UTC, datetime
+from random import Random
 
 import pyarrow as pa
+import pytest
 
 from spark_sink.control_tables.verified import Standing, Verification
 from spark_sink.events.parking import Cause
@@ -92,6 +94,14 @@ def test_latencies_add_up() -> None:
     assert (len(LATENCY_BOUNDS), 4) == (len(together.within), together.count)
     assert NO_LATENCY == Latency.of(pa.chunked_array([pa.nulls(2, pa.int64())]), now)
     assert 0 == Latency.of(pa.chunked_array([[5]]), 0).greatest
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_latency_is_within_the_bounds_that_it_does_not_exceed(seed: int) -> None:
+    random, micros = Random(seed), [round(bound * 10**6) for bound in LATENCY_BOUNDS]
+    ages = [random.choice(micros) + random.choice((-1, 0, 1)) for _ in range(random.choice((1, 2, 9)))]
+    found = Latency.of(pa.chunked_array([[-age for age in ages]]), 0)
+    assert tuple(sum(age <= bound for age in ages) for bound in micros) == found.within
 
 
 def test_what_is_old_is_history() -> None:

@@ -70,21 +70,29 @@ class Upsert:
         new = pc.indices_nonzero(pc.invert(pc.or_(known, removes))).cast(pa.int64())
         if place.null_count == len(place) and not len(new):
             return None
-        left = pc.invert(pc.fill_null(removes.take(place), False))
-        stays, before = counting(stored.num_rows), stored.num_rows
-        columns = {}
-        for of in stored.schema:
-            if of.name in self.rows.column_names:
-                written = self.rows.column(of.name).cast(of.type).combine_chunks()
-                replaced = pc.is_valid(place)
-                if of.name in self.kept:
-                    replaced = pc.and_(replaced, pc.fill_null(self.kept[of.name].take(place), False))
-                index, added = pc.if_else(replaced, pc.add(place, before), stays), pc.add(new, before)
+        left, before = pc.invert(pc.fill_null(removes.take(place), False)), stored.num_rows
+        stays, moves, added = counting(before), pc.add(place, before), pc.add(new, before)
+        rows = pa.table([self._as_stored(of) for of in stored.schema], stored.schema)
+        both = pa.concat_tables([stored, rows]).combine_chunks()
+        # Most columns are written by every row, so most columns have the same index.
+        every = pa.concat_arrays([pc.coalesce(moves, stays).filter(left), added])
+        columns = []
+        for of, values in zip(both.schema, both.columns, strict=True):
+            if of.name not in self.rows.column_names:
+                index = pa.concat_arrays([stays.filter(left), added])
+            elif of.name in self.kept:
+                writes = pc.fill_null(self.kept[of.name].take(place), False)
+                index = pa.concat_arrays([pc.if_else(writes, moves, stays).filter(left), added])
             else:
-                written, index, added = pa.nulls(0, of.type), stays, pa.nulls(len(new), pa.int64())
-            values = pa.concat_arrays([stored.column(of.name).combine_chunks(), written])
-            columns[of.name] = values.take(pa.concat_arrays([index.filter(left), added]))
+                index = every
+            columns.append(values.take(index))
         return pa.table(columns, stored.schema)
+
+    def _as_stored(self, of: pa.Field) -> pa.ChunkedArray | pa.Array:
+        """Return the values for a column of the table. They are NULL for a column that the rows lack."""
+        if of.name in self.rows.column_names:
+            return self.rows.column(of.name).cast(of.type)
+        return pa.nulls(self.rows.num_rows, of.type)
 
     @cached_property
     def _keys(self) -> list[pa.Array]:

@@ -18,6 +18,7 @@ from cdc_core.table_id import TableId
 from spark_sink.control_tables import cut
 from spark_sink.control_tables.batches import BatchTable, ControlTables
 from spark_sink.errors import ConfigError, FatalError, Reason
+from spark_sink.events import event_columns
 from spark_sink.events.offset_span import NOWHERE, OffsetSpan, merge_spans
 from spark_sink.events.parking import Parking
 from spark_sink.events.quarantine import Rejected
@@ -139,8 +140,10 @@ def test_old_rows_become_one(tmp_path: Path) -> None:
         cut.fold(control.batches.rows(), "t", 1)
 
 
-def test_an_extent_is_that_of_its_parts() -> None:
+@pytest.mark.parametrize("few", [0, 32], ids=["in columns", "one by one"])
+def test_an_extent_is_that_of_its_parts(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The extent does not depend on the distribution of records over tasks. Records other than rows count by offset."""
+    monkeypatch.setattr(event_columns, "FEW", few)
     scopes, positions = ["s", "s", None, "r"], ["03", "01", None, "07"]
     records = pa.table(
         {

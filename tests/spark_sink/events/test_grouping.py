@@ -10,6 +10,8 @@ import pyarrow as pa
 import pytest
 
 from cdc_core.table_id import TableId
+from spark_sink.events import event_columns
+from spark_sink.events.event_columns import EventColumns
 from spark_sink.events.grouping import OPERATIONS, _one_table, intake, plain_intake, typed_keys
 from spark_sink.model.event import Event
 from spark_sink.schema.evolution import TableColumn, TableShape
@@ -75,12 +77,22 @@ def records(seed: int) -> pa.Table:
     return pa.table(columns)
 
 
-def test_any_records() -> None:
+def test_any_records(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both paths return the same tables, events, rejected and ignored records, in the same order."""
+    monkeypatch.setattr(event_columns, "FEW", 0)
     for seed in SEEDS:
         came = records(seed)
         assert plain_intake(came) == intake(came), seed
         assert list(plain_intake(came)) == list(intake(came)), seed
+
+
+def test_few_records_become_single_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [{**{name: values[0] for name, values in USUAL.items()}, "after": f'{{"id":{n}}}'} for n in range(3)]
+    came = pa.Table.from_pylist(rows, pa.schema([(name, TYPES.get(name, pa.string())) for name in USUAL]))
+    for few, kind in ((3, list), (2, EventColumns)):
+        monkeypatch.setattr(event_columns, "FEW", few)
+        (found,) = intake(came).values()
+        assert (3, kind) == (len(found.events), type(found.events))
 
 
 def test_both_ways_are_taken() -> None:
