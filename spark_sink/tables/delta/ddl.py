@@ -202,8 +202,13 @@ def _type(sql: str) -> DataType:
     return PrimitiveType(delta_type(sql))
 
 
+# The number of commits after which deltalake writes a checkpoint. Each commit since the last checkpoint adds a quarter
+# of a millisecond to opening the table, and a checkpoint costs as much as writing a small table. deltalake's default is
+# 100, and Spark's is 10.
+_CHECKPOINT_EVERY = "10"
+
 # A worker could not look up rows in a table with deletion vectors, unless Spark writes the table.
-_FIXED = {"delta.enableDeletionVectors": "false", **REMEMBERED}
+_FIXED = {"delta.enableDeletionVectors": "false", "delta.checkpointInterval": _CHECKPOINT_EVERY, **REMEMBERED}
 
 
 def table_properties(shape: TableShape, layout: FileLayout = NO_LAYOUT) -> dict[str, str]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
@@ -13,6 +16,7 @@ from spark_sink.schema.evolution import TableColumn, TableShape
 from spark_sink.tables.changes import Marker, TableChanges
 from spark_sink.tables.delta.mirror import DeltaMirror
 from spark_sink.tables.delta.tables import DeltaTables
+from tests.spark_sink.changes import change, schema_of
 from tests.spark_sink.lake import Lake, SparkLake
 
 SHAPE = TableShape(TableId("s", "d", None, "t"), (TableColumn("Id", "bigint"), TableColumn("it's", "string")), ("Id",))
@@ -85,3 +89,14 @@ def test_quarantine_takes_a_batch_once(lake: Lake) -> None:
     for marker in (Marker("a", 0), Marker("a", 0), Marker("b", 0), Marker("a", 1)):
         tables.quarantine(row, marker)
     assert 3 == DeltaTable(lake.path("_cdc.quarantine")).to_pyarrow_table().num_rows
+
+
+def test_opening_a_table_reads_few_commits(lake: Lake) -> None:
+    """deltalake writes a checkpoint after every ten commits, so that the cost of a batch does not grow."""
+    schema = lake.announce(schema_of({"id": "int64", "a": "string"}))
+    for batch in range(25):
+        lake.apply(batch, [change("u", {"id": 1}, {"a": f"{batch}"}, pos=batch, schema=schema)])
+    table = "shop_sales.orders"
+    last = json.loads((Path(lake.path(table)) / "_delta_log/_last_checkpoint").read_text())
+    assert 25 == lake.version(table)
+    assert last["version"] >= 25 - 10
