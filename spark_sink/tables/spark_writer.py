@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Protocol
 
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from spark_sink.errors import Overtaken
@@ -96,7 +94,7 @@ class SparkWriter:
             table = format.table(self._session(), name)
             for order in orders:
                 table.do(order)
-        except (PySparkException, Py4JJavaError) as error:
+        except Exception as error:
             # Only the error class is reported, because the text contains row values.
             broken = format.refusal(str(error))
             if broken is None:

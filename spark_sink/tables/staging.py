@@ -64,6 +64,11 @@ class Staging:
             fs.copy_files(str(written), f"{self.folder}/{path}", destination_filesystem=warehouse)
         return path
 
+    def read(self, path: str) -> pa.Table:
+        """Return the rows of a staged file by its path below the folder."""
+        warehouse = fs.PyFileSystem(DeltaStorageHandler(self.warehouse))
+        return pq.read_table(f"{self.folder}/{path}", filesystem=warehouse)
+
     def discard_unfinished(self, table: str) -> int:
         """Delete the files that any sink staged for a table and never committed. Return the number of files."""
         warehouse = fs.PyFileSystem(DeltaStorageHandler(self.warehouse))

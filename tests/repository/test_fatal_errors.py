@@ -102,6 +102,7 @@ PLACES: dict[str, str] = {
     "spark_sink/tables/delta/ddl.py": STORAGE,
     "spark_sink/tables/table_properties.py": STORAGE,
     "spark_sink/tables/delta/open_table.py": STORAGE,
+    "spark_sink/tables/delta/data_files.py": STORAGE,
     "spark_sink/tables/iceberg/hive_catalog.py": STORAGE,
     "spark_sink/tables/spark_writer.py": STORAGE,
 }

@@ -19,6 +19,7 @@ from dev.servers.small_spark import SMALL_SPARK
 from spark_sink.config.iceberg_catalog import CatalogAccess, CatalogType, IcebergCatalog
 from spark_sink.config.settings import Spark
 from spark_sink.config.table_rules import TableRules
+from spark_sink.schema.layout import FileLayout
 from spark_sink.schema.table_spec import Format
 from spark_sink.spark import session as spark_session
 from tests.spark_sink.lake import Lake, MergingLake, SparkLake
@@ -70,6 +71,14 @@ def spark_lake(spark: SparkSession, tmp_path: Path) -> Iterator[SparkLake]:
     yield SparkLake(spark, tmp_path / "warehouse")
     # PySpark leaves its result sockets to the garbage collector. Collect them before the next test.
     gc.collect()
+
+
+@pytest.fixture
+def vectors_lake(merging_lake: MergingLake) -> MergingLake:
+    """A warehouse of Delta tables with deletion vectors."""
+    merging_lake.layouts = {"*": FileLayout.of({"features": ["deletion_vectors"]})}
+    merging_lake.use(TableRules())
+    return merging_lake
 
 
 _ON_SPARK = "on Spark"

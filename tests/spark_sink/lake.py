@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable
+from deltalake import DeltaTable, QueryBuilder
 from pyiceberg.table import Table
 from pyspark.sql import DataFrame, SparkSession
 
@@ -27,6 +27,7 @@ from spark_sink.operations.actions import Actions
 from spark_sink.operations.erase import Erase
 from spark_sink.operations.maintenance import Maintenance
 from spark_sink.schema.catalog import SchemaCatalog
+from spark_sink.schema.layout import FileLayouts
 from spark_sink.schema.table_naming import TablePattern
 from spark_sink.schema.table_spec import Format, Formats
 from spark_sink.spark.session import sibling
@@ -94,6 +95,7 @@ class Lake:
     def __init__(self, warehouse: Path) -> None:
         # For tables without a rule.
         self.formats: Formats = {}
+        self.layouts: FileLayouts = {}
         # For Iceberg tables. None keeps them in folders.
         self.catalog: CatalogAccess | None = None
         # The catalog of another lake, by warehouse.
@@ -147,7 +149,8 @@ class Lake:
 
     def use(self, rules: TableRules, rename: Mapping[str, str] | None = None) -> None:
         """Switch to these rules and table names."""
-        self.rules, self.rename = replace(rules, formats={**self.formats, **rules.formats}), rename or {}
+        formats, layouts = {**self.formats, **rules.formats}, {**self.layouts, **rules.layouts}
+        self.rules, self.rename = replace(rules, formats=formats, layouts=layouts), rename or {}
         self.ddl = self._ddl()
         self.applier = self.new_applier("checkpoint-1")
 
@@ -214,7 +217,11 @@ class Lake:
     def stored(self, table: str = "shop_sales.orders", version: int | None = None) -> pa.Table:
         """Return the whole table as read without Spark, at its current or at a given version."""
         if self.tables.format(table) is Format.DELTA:
-            return DeltaTable(self.path(table), version=version).to_pyarrow_table()
+            opened = DeltaTable(self.path(table), version=version)
+            if "deletionVectors" not in (opened.protocol().reader_features or ()):
+                return opened.to_pyarrow_table()
+            found = QueryBuilder().register("stored", opened).execute("SELECT * FROM stored")
+            return pa.RecordBatchReader.from_stream(found).read_all().cast(pa.schema(opened.schema().to_arrow()))
         return self.iceberg(table).scan(snapshot_id=version).to_arrow()
 
     def iceberg(self, table: str = "shop_sales.orders") -> Table:
@@ -264,7 +271,7 @@ class MergingLake(Lake):
 
     def beside(self, warehouse: Path) -> MergingLake:
         made = type(self)(self.spark, warehouse)
-        made.formats = self.formats
+        made.formats, made.layouts = self.formats, self.layouts
         made.catalog_of, made.catalog = self.catalog_of, self.catalog_of(warehouse)
         made.use(TableRules())
         return made

@@ -1,4 +1,6 @@
-"""Write one history to several tables of one lake: `orders` by deltalake, `merged` and Iceberg's `iced` by Spark."""
+"""Write one history to several tables of one lake: `orders` by deltalake, `merged` and Iceberg's `iced` by Spark, and
+`vectors` with deletion vectors.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +13,20 @@ from cdc_core.envelope import ChangeEvent, TableSchema
 from spark_sink.config.table_rules import TableRules
 from spark_sink.schema.engine_choice import Engine, EngineRules
 from spark_sink.schema.evolution import DEFAULTS, Policies
+from spark_sink.schema.layout import FileLayout
 from spark_sink.schema.table_spec import Format
 from tests.spark_sink.changes import schema_of
 from tests.spark_sink.lake import MergingLake
 
 # The Delta tables by engine, and all tables.
 TABLES = {"orders": "fused", "merged": "spark"}
-EVERY = {**TABLES, "iced": "spark"}
+EVERY = {**TABLES, "iced": "spark", "vectors": "spark"}
 
 
 def rules(policies: Policies = DEFAULTS) -> TableRules:
     engines, formats = EngineRules({"*.merged": Engine.SPARK}), {"*.iced": Format.ICEBERG}
-    return TableRules(engines=engines, policies=policies, formats=formats)
+    layouts = {"*.vectors": FileLayout.of({"features": ["deletion_vectors"]})}
+    return TableRules(engines=engines, policies=policies, formats=formats, layouts=layouts)
 
 
 def announce(lake: MergingLake, columns: dict[str, str], key: tuple[str, ...] = ("id",)) -> dict[str, TableSchema]:

@@ -68,14 +68,14 @@ def by_query(table: DeltaTable, types: Types, bounds: Bounds) -> Iterator[pa.Rec
     sql = f"SELECT {selected} FROM stored WHERE {where}"  # noqa: S608 - quoted
     found = QueryBuilder().register("stored", table).execute(sql)
     for batch in pa.RecordBatchReader.from_stream(found):
-        yield _cast({name: batch.column(name) for name in types}, _schema(types), batch.num_rows)
+        yield cast({name: batch.column(name) for name in types}, _schema(types), batch.num_rows)
 
 
 def by_file(table: DeltaTable, types: Types, bounds: Bounds) -> Iterator[pa.RecordBatch]:
     """Read the columns file by file. If column types were widened, older files still contain the narrower types."""
     storage = storage_of(table)
     for action in pa.table(table.get_add_actions(flatten=True)).to_pylist():
-        if _may_hold(action, bounds):
+        if may_hold(action, bounds):
             with storage.open_input_file(action["path"]) as opened:
                 yield from _batches(opened, _schema(types))
 
@@ -104,7 +104,7 @@ def _batches(opened: pa.NativeFile, schema: pa.Schema, rows: int = _ROWS) -> Ite
     file = pq.ParquetFile(opened, coerce_int96_timestamp_unit="us")
     present = [name for name in file.schema_arrow.names if name in schema.names]
     for batch in file.iter_batches(rows, columns=present, use_threads=False):
-        yield _cast({name: batch.column(name) for name in present}, schema, batch.num_rows)
+        yield cast({name: batch.column(name) for name in present}, schema, batch.num_rows)
 
 
 def near(table: DeltaTable, shape: TableShape, reach: Reach) -> ds.Dataset:
@@ -123,7 +123,7 @@ def near(table: DeltaTable, shape: TableShape, reach: Reach) -> ds.Dataset:
     return ds.FileSystemDataset(chosen, files.schema, files.format, files.filesystem)
 
 
-def _may_hold(action: Mapping[str, object], bounds: Bounds) -> bool:
+def may_hold(action: Mapping[str, object], bounds: Bounds) -> bool:
     """Return whether a file might contain rows between the bounds, according to its statistics."""
     for name, (low, high) in bounds.items():
         least, greatest = action.get(f"min.{name}"), action.get(f"max.{name}")
@@ -132,7 +132,7 @@ def _may_hold(action: Mapping[str, object], bounds: Bounds) -> bool:
     return True
 
 
-def _cast(columns: Mapping[str, pa.Array], schema: pa.Schema, rows: int) -> pa.RecordBatch:
+def cast(columns: Mapping[str, pa.Array], schema: pa.Schema, rows: int) -> pa.RecordBatch:
     """Add NULL for columns that a file lacks because they were added later."""
     arrays = [columns[of.name].cast(of.type) if of.name in columns else pa.nulls(rows, of.type) for of in schema]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -12,7 +12,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spark_sink.spark.session import session_settings
 from spark_sink.tables.changes import Marker
+from spark_sink.tables.delta.merge_on_read import can_merge, merge_files
 from spark_sink.tables.delta.spark_ddl import quoted
+from spark_sink.tables.delta.spark_transaction import DeltaTransaction
 from spark_sink.tables.locations import location
 from spark_sink.tables.meta_columns import (
     DELETED_AT,
@@ -93,7 +95,10 @@ class _Table:
         self._session.sql(f"DELETE FROM {self._quoted} WHERE {condition}")  # noqa: S608 - quoted, and made of literals
 
     def _merge(self, order: Merge) -> None:
-        if order.marker is not None and self._has(order.marker):
+        table = DeltaTable(self._path)
+        if order.marker is not None and _has(table, order.marker):
+            return
+        if not order.inserts_only and can_merge(table, order) and self._merge_on_read(order):
             return
         for other in order.others:  # Spark puts only one marker into a commit
             self._append(self._session.read.format("delta").load(self._path).limit(0), other)
@@ -104,9 +109,19 @@ class _Table:
         with self._marked(order.marker):
             self._session.sql(merge_statement(self._quoted, staged, order))
 
-    def _has(self, marker: Marker) -> bool:
-        done = DeltaTable(self._path).transaction_version(marker.app)
-        return done is not None and done >= marker.version
+    def _merge_on_read(self, order: Merge) -> bool:
+        """Merge staged rows without Spark's MERGE, in one commit with all markers. Return False if the rows or the
+        table do not allow this.
+        """
+        transaction = DeltaTransaction(self._session, self._path)
+        table, staged = DeltaTable(self._path, transaction.version), self._staging.read(order.path)
+        if not can_merge(table, order) or any(staged.column(name).null_count for name in order.key):
+            return False
+        markers = [] if order.marker is None else [order.marker]
+        if any(_has(table, marker) for marker in markers):
+            return True
+        markers += [marker for marker in order.others if not _has(table, marker)]
+        return transaction.commit(merge_files(table, staged, order, transaction.statistics_columns()), markers)
 
     def _append(self, rows: DataFrame, marker: Marker | None) -> None:
         options = {} if marker is None else {"txnAppId": marker.app, "txnVersion": str(marker.version)}
@@ -119,6 +134,11 @@ class _Table:
         return session_settings(
             self._session, {} if marker is None else {_APP: marker.app, _VERSION: str(marker.version)}
         )
+
+
+def _has(table: DeltaTable, marker: Marker) -> bool:
+    done = table.transaction_version(marker.app)
+    return done is not None and done >= marker.version
 
 
 def _under(floors: Mapping[str, str]) -> str:

@@ -13,6 +13,7 @@ from spark_sink.schema.column_types import arrow_type
 from spark_sink.schema.engine_choice import Choice
 from spark_sink.schema.evolution import TableShape
 from spark_sink.tables.deleted_rows import DeletedRows
+from spark_sink.tables.delta.data_files import is_readable, scan
 from spark_sink.tables.delta.files import by_file, by_query
 from spark_sink.tables.delta.open_table import DeltaOpened, floors_of
 from spark_sink.tables.meta_columns import META_COLUMNS
@@ -47,5 +48,5 @@ class StagedMirror(OrderingMirror, DeltaOpened):
     def _scan_files(self, names: Sequence[str], reach: Reach | None = None) -> Iterator[pa.RecordBatch]:
         sql = {**self.shape.types, **META_COLUMNS}
         types = {name: arrow_type(sql[name]) for name in names}
-        read = by_file if self._by_file else by_query
+        read = by_file if self._by_file else scan if is_readable(self._table) else by_query
         return read(self._table, types, {} if reach is None else self._bounds(reach))

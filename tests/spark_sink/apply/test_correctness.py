@@ -26,6 +26,7 @@ from cdc_core.envelope import ChangeEvent
 from cdc_core.position import position
 from spark_sink.config.table_rules import TableRules
 from spark_sink.errors import FatalError
+from spark_sink.schema.layout import FileLayout
 from spark_sink.schema.table_spec import Format
 from spark_sink.tables.formats import FormatMaintenance
 from tests.spark_sink.changes import change, schema_of
@@ -153,14 +154,17 @@ CASES: dict[str, Case] = {
 }
 
 
-@pytest.fixture(scope="module", params=["without Spark", "on Spark"], ids=["Delta Lake", "Iceberg"])
+@pytest.fixture(scope="module", params=["Delta Lake", "Iceberg", "deletion vectors"])
 def delivered(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Lake:
-    """Apply all cases, each to its own table, as Delta and Iceberg tables."""
+    """Apply all cases, each to its own table, as Delta tables without and with deletion vectors, and Iceberg tables."""
     lake = Lake(tmp_path_factory.mktemp("correctness") / "warehouse")
-    if request.param == "on Spark":
+    if request.param != "Delta Lake":
         lake = MergingLake(request.getfixturevalue("spark"), lake.warehouse)
+    if request.param == "Iceberg":
         give_catalog(request, lake)
         lake.use(TableRules(formats={"*": Format.ICEBERG}))
+    if request.param == "deletion vectors":
+        lake.use(TableRules(layouts={"*": FileLayout.of({"features": ["deletion_vectors"]})}))
     for number in range(len(CASES)):
         lake.announce(schema_of(COLUMNS, table=_table(number)))
     for batch, parts in enumerate(zip_longest(*(case.batches for case in CASES.values()), fillvalue=())):

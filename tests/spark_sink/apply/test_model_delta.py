@@ -1,7 +1,8 @@
 """The model check in real tables of both formats, with many histories in parallel, each in its own table.
 
-`DELTA_HISTORIES=200` in the environment runs the number of an acceptance run, and `ICEBERG_HISTORIES=40` for Iceberg
-tables. With `DELTA_ENGINE=spark`, Spark merges the Delta tables, which takes a hundred times as long.
+`DELTA_HISTORIES=200` in the environment runs the number of an acceptance run, `ICEBERG_HISTORIES=40` for Iceberg
+tables, and `VECTORS_HISTORIES=40` for Delta tables with deletion vectors. With `DELTA_ENGINE=spark`, Spark merges the
+Delta tables, which takes a hundred times as long.
 """
 
 from __future__ import annotations
@@ -16,12 +17,13 @@ from spark_sink.schema.table_spec import Mode
 from tests.spark_sink.apply.test_history_model import difference
 from tests.spark_sink.changes import schema_of, sent
 from tests.spark_sink.histories import History, history
-from tests.spark_sink.lake import Lake
+from tests.spark_sink.lake import Lake, MergingLake
 from tests.spark_sink.oracle import table_after
 
 COUNT = int(os.environ.get("DELTA_HISTORIES", "20"))
 # Spark writes each of their batches, which takes about a hundred times as long.
 ICEBERG_COUNT = int(os.environ.get("ICEBERG_HISTORIES", "4"))
+VECTORS_COUNT = int(os.environ.get("VECTORS_HISTORIES", "8"))
 ENGINE = Engine(os.environ.get("DELTA_ENGINE", "fused"))
 COLUMNS = {"id": "int64", "a": "string", "b": "string", "c": "string"}
 
@@ -34,6 +36,12 @@ def test_any_delivery_gives_the_table(each_lake_of_rows: Lake) -> None:
     histories = _delivered(lake, _count(lake, COUNT))
     wrong = {made.seed for made in histories if not is_right(lake, made)}
     assert set() == wrong
+
+
+def test_any_delivery_gives_the_table_with_deletion_vectors(vectors_lake: MergingLake) -> None:
+    vectors_lake.use(TableRules(all_scopes=True))
+    histories = _delivered(vectors_lake, VECTORS_COUNT)
+    assert set() == {made.seed for made in histories if not is_right(vectors_lake, made)}
 
 
 def test_any_delivery_gives_the_versions(each_lake_of_rows: Lake) -> None:

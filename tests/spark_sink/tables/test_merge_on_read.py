@@ -1,0 +1,325 @@
+"""Merges that write deletion vectors without Spark: the table equals the one that Spark's MERGE gives."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, QueryBuilder, WriterProperties, write_deltalake
+from pyspark.sql import SparkSession
+
+from spark_sink.errors import Overtaken
+from spark_sink.tables.changes import Marker
+from spark_sink.tables.delta import spark as delta_spark
+from spark_sink.tables.delta.data_files import data_files
+from spark_sink.tables.delta.deletion_vectors import encoded
+from spark_sink.tables.delta.merge_on_read import can_merge, merge_files
+from spark_sink.tables.delta.spark import DeltaInSpark
+from spark_sink.tables.delta.spark_transaction import DeltaTransaction
+from spark_sink.tables.spark_operations import GONE, WRITTEN, Merge
+from spark_sink.tables.staging import Staging
+from tests.spark_sink.changes import change, schema_of
+from tests.spark_sink.lake import MergingLake
+
+# The columns that are staged, by Spark's type. The table has two more columns, which someone else added.
+TYPES = {
+    "k": "string",
+    "at": "timestamp",
+    "n": "int",
+    "amount": "decimal(38,10)",
+    "day": "date",
+    "raw": "binary",
+    "flag": "boolean",
+    "_cdc_updated_at": "timestamp",
+}
+SCHEMA = pa.schema(
+    {
+        "k": pa.string(),
+        "at": pa.timestamp("us", "UTC"),
+        "n": pa.int32(),
+        "amount": pa.decimal128(38, 10),
+        "day": pa.date32(),
+        "raw": pa.binary(),
+        "flag": pa.bool_(),
+        "theirs": pa.string(),
+        "set": pa.list_(pa.string()),
+        "_cdc_updated_at": pa.timestamp("us", "UTC"),
+    }
+)
+KEY = ("k", "at")
+TEXTS = ("", "a", "A ", "\U0010ffff", "b" * 300)
+KEYS = [(k, datetime(2026, 1, day, tzinfo=UTC)) for k in TEXTS for day in range(1, 9)]
+VALUES: Mapping[str, Sequence[Any]] = {
+    "n": (1, -(2**31), None),
+    "amount": (Decimal("0.0000000001"), Decimal("9" * 28), None),
+    "day": (date(1, 1, 1), date(9999, 12, 31), None),
+    "raw": (b"", b"\0\xff", None),
+    "flag": (True, False, None),
+    "theirs": ("x", "", None),
+    "set": ([], ["a", "", None], None),
+}
+VECTORS = {"delta.enableDeletionVectors": "true"}
+
+
+def _rows(rng: random.Random, keys: Sequence[tuple[str, datetime]], schema: pa.Schema = SCHEMA) -> pa.Table:
+    made = [dict(zip(KEY, key, strict=True)) | {n: rng.choice(v) for n, v in VALUES.items()} for key in keys]
+    return pa.Table.from_pylist(made, schema)
+
+
+def _staged(rng: random.Random, staging: Staging, number: int) -> Merge:
+    """Stage rows for random keys. Some keep stored values, and some are deleted."""
+    columns = [name for name in TYPES if name != "_cdc_updated_at"]
+    keys = rng.sample(KEYS, rng.randint(1, 20))
+    rows = _rows(rng, keys).select(columns)
+    kept = [name for name in ("n", "amount", "raw") if rng.random() < 0.7]
+    for name in kept:
+        rows = rows.append_column(WRITTEN + name, pa.array([rng.random() < 0.5 for _ in keys]))
+    deletes = rng.random() < 0.8
+    if deletes:
+        rows = rows.append_column(GONE, pa.array([rng.random() < 0.3 for _ in keys]))
+    texts = [key[0] for key in keys]
+    return Merge(
+        path=staging.put("s.t", rows),
+        columns={name: TYPES[name] for name in columns},
+        kept=tuple(kept),
+        key=KEY,
+        bounds={"k": (min(texts), max(texts))},
+        inserts_only=False,
+        version=0,
+        marker=Marker("app", number),
+        at=None if number == 2 else 1_770_000_000_000_000 + number,
+        deletes=deletes,
+        others=(Marker("other", number),),
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_equals_the_merge_of_spark(
+    spark: SparkSession, tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Random merges into a table with several files, small row groups, duplicate keys, and columns that someone else
+    added. The files come from deltalake, from Spark and from earlier merges, and have deletion vectors from both.
+    """
+    rng, staging = random.Random(seed), Staging(str(tmp_path), "test")
+    ours, theirs = tmp_path / "s" / "ours", tmp_path / "s" / "theirs"
+    small = WriterProperties(max_row_group_size=4)
+    for part in (KEYS[:12], rng.sample(KEYS, 9)):
+        older = pa.schema([field for field in SCHEMA if field.name not in ("theirs", "set")])
+        rows = _rows(rng, part, older if part is not KEYS else SCHEMA)
+        write_deltalake(ours, rows, mode="append", schema_mode="merge", writer_properties=small)
+    _by_spark(spark, ours, "ADD COLUMNS (theirs STRING AFTER flag, set ARRAY<STRING> AFTER theirs)")
+    _by_spark(spark, ours, "SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
+    spark.createDataFrame(_rows(rng, rng.sample(KEYS, 6)), _schema_of(spark, ours)).coalesce(1).write.format(
+        "delta"
+    ).mode("append").save(str(ours))
+    spark.sql(f"DELETE FROM delta.`{ours}` WHERE n = 1")
+    shutil.copytree(ours, theirs)
+    format = DeltaInSpark(staging)
+    for number in range(4):
+        order = _staged(rng, staging, number)
+        version = DeltaTable(ours).version()
+        format.table(spark, "s.ours").do(order)
+        with monkeypatch.context() as by_spark:
+            by_spark.setattr(delta_spark, "can_merge", lambda *_: False)
+            format.table(spark, "s.theirs").do(order)
+        assert version + 1 == DeltaTable(ours).version()
+        assert [number] * 2 == [DeltaTable(ours).transaction_version(app) for app in ("app", "other")]
+        assert _read(spark, theirs) == _read(spark, ours) == _without_spark(ours)
+        format.table(spark, "s.ours").do(order)
+        assert version + 1 == DeltaTable(ours).version()
+    assert "MERGE" == DeltaTable(ours).history(1)[0]["operation"]
+    spark.sql(f"OPTIMIZE delta.`{ours}`")
+    assert _read(spark, theirs) == _read(spark, ours)
+
+
+def _schema_of(spark: SparkSession, path: Path) -> Any:
+    return spark.read.format("delta").load(str(path)).schema
+
+
+def _by_spark(spark: SparkSession, path: Path, change: str) -> None:
+    spark.sql(f"ALTER TABLE delta.`{path}` {change}")
+
+
+def _read(spark: SparkSession, path: Path) -> list[str]:
+    return _sorted(spark.read.format("delta").load(str(path)).toArrow())
+
+
+def _without_spark(path: Path) -> list[str]:
+    found = QueryBuilder().register("stored", DeltaTable(path)).execute("SELECT * FROM stored")
+    return _sorted(pa.RecordBatchReader.from_stream(found).read_all())
+
+
+def _sorted(rows: pa.Table) -> list[str]:
+    return sorted(map(repr, rows.select(SCHEMA.names).cast(SCHEMA).to_pylist()))
+
+
+def test_deletion_vectors_have_the_bytes_of_spark(spark: SparkSession, tmp_path: Path) -> None:
+    """Rows in an array, in a bitmap and in runs."""
+    spark.range(0, 300_000, 1, 1).write.format("delta").options(**VECTORS).save(str(tmp_path))
+    _by_spark(spark, tmp_path, "SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
+    spark.sql(
+        f"DELETE FROM delta.`{tmp_path}` WHERE id < 60000 AND id % 1000 = 7 OR id BETWEEN 70000 AND 120000 "
+        "OR id > 140000 AND id < 190000 AND id % 2 = 0"
+    )
+    (file,) = data_files(DeltaTable(tmp_path), {})
+    (written,) = tmp_path.glob("deletion_vector_*.bin")
+    content, (place,) = encoded([file.deleted])
+    assert written.read_bytes() == content
+    (action,) = [action for action in _log(tmp_path, 2) if "add" in action]
+    described = action["add"]["deletionVector"]
+    assert (described["offset"], described["sizeInBytes"], described["cardinality"]) == place
+
+
+def _log(path: Path, version: int) -> list[dict[str, Any]]:
+    lines = (path / "_delta_log" / f"{version:020}.json").read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+# Tables that Spark's MERGE writes, because this merge would ignore a rule or a column.
+OTHER_TABLES = {
+    "disabled": "(id BIGINT, n INT) USING delta TBLPROPERTIES ('delta.enableDeletionVectors' = 'false')",
+    "partitioned": "(id BIGINT, n INT) USING delta PARTITIONED BY (n)",
+    "clustered": "(id BIGINT, n INT) USING delta CLUSTER BY (id)",
+    "change data feed": "(id BIGINT, n INT) USING delta TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')",
+    "append only": "(id BIGINT, n INT) USING delta TBLPROPERTIES ('delta.appendOnly' = 'true')",
+    "column mapping": "(id BIGINT, n INT) USING delta TBLPROPERTIES ('delta.columnMapping.mode' = 'name')",
+    "row tracking": "(id BIGINT, n INT) USING delta TBLPROPERTIES ('delta.enableRowTracking' = 'true')",
+    "not null": "(id BIGINT NOT NULL, n INT) USING delta",
+    "constraint": "(id BIGINT, n INT) USING delta TBLPROPERTIES ('delta.constraints.few' = 'n < 9')",
+    "length": "(id BIGINT, n INT, s VARCHAR(3)) USING delta",
+    "default": "(id BIGINT, n INT) USING delta TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')",
+    "type widening": "(id BIGINT, n INT) USING delta TBLPROPERTIES ('delta.enableTypeWidening' = 'true')",
+}
+
+
+@pytest.mark.parametrize("case", OTHER_TABLES)
+def test_tables_that_spark_merges(spark: SparkSession, tmp_path: Path, case: str) -> None:
+    spark.sql(f"CREATE TABLE delta.`{tmp_path}` {OTHER_TABLES[case]}")
+    if case != "disabled":
+        _by_spark(spark, tmp_path, "SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
+    assert not can_merge(DeltaTable(tmp_path), _order(""))
+
+
+def test_keys_that_spark_merges(spark: SparkSession, tmp_path: Path) -> None:
+    """NULL equals nothing, and 0.0 equals -0.0."""
+    path, staging = tmp_path / "s" / "t", Staging(str(tmp_path), "test")
+    spark.sql(f"CREATE TABLE delta.`{path}` (id BIGINT COMMENT 'x', n INT, x DOUBLE) USING delta")
+    _by_spark(spark, path, "SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
+    spark.sql(f"INSERT INTO delta.`{path}` VALUES (1, null, 0.0)")
+    staged = staging.put("s.t", pa.table({"id": [2], "n": pa.array([None], pa.int32()), "x": [-0.0]}))
+    for number, (key, rows) in enumerate([("x", [(2, None)]), ("n", [(2, None)] * 2), ("id", [(2, None)] * 2)]):
+        order = _order(staged, key, Marker("app", number))
+        DeltaInSpark(staging).table(spark, "s.t").do(order)
+        found = spark.read.format("delta").load(str(path)).select("id", "n").collect()
+        assert rows == [tuple(row) for row in found]
+        by_spark = DeltaTable(path).history(1)[0]["operationParameters"]["predicate"] != "[]"
+        assert by_spark is (key != "id")
+
+
+def _order(path: str, key: str = "id", marker: Marker | None = None) -> Merge:
+    columns = {"id": "bigint", "n": "int", "x": "double"}
+    return Merge(path, columns, (), (key,), {}, inserts_only=False, version=0, marker=marker)
+
+
+def _filled(lake: MergingLake) -> None:
+    lake.announce(schema_of({"id": "int64", "a": "string"}))
+    lake.apply(0, [change("c", {"id": id}, {"a": "x"}, pos=id) for id in range(1, 6)])
+
+
+def test_a_file_without_rows(vectors_lake: MergingLake) -> None:
+    """A file whose rows are all replaced leaves the table. If all rows are deleted, no file is left."""
+    _filled(vectors_lake)
+    before = {file.path for file in _files(vectors_lake)}
+    vectors_lake.apply(1, [change("u", {"id": id}, {"a": "y"}, pos=10 + id) for id in range(1, 6)])
+    (after,) = _files(vectors_lake)
+    assert ({after.path} & before, after.kept) == (set(), None)
+    vectors_lake.apply(2, [change("d", {"id": id}, pos=20 + id) for id in range(1, 6)])
+    assert ([], []) == (_files(vectors_lake), vectors_lake.rows())
+
+
+def _files(lake: MergingLake) -> list[Any]:
+    return data_files(DeltaTable(lake.path()), {})
+
+
+class Killed(BaseException):
+    """Raised by tests instead of SIGKILL."""
+
+
+def test_killed_before_the_commit(vectors_lake: MergingLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table does not change, the repeated batch writes its files again, and VACUUM deletes the first ones."""
+    lake = vectors_lake
+    _filled(lake)
+    changes = [change("u", {"id": 1}, {"a": "y"}, pos=10), change("d", {"id": 2}, pos=11)]
+    before, version = _data(lake), lake.version("shop_sales.orders")
+    with monkeypatch.context() as dying:
+        dying.setattr(DeltaTransaction, "commit", _killed)
+        with pytest.raises(Killed):
+            lake.apply(1, changes)
+    left = _data(lake) - before
+    assert (2, version) == (len(left), lake.version("shop_sales.orders"))
+    lake.applier = lake.new_applier("checkpoint-1")
+    (report,) = lake.apply(1, changes)
+    assert (1, version + 1) == (report.counters.commits, lake.version("shop_sales.orders"))
+    expected = [{"id": 1, "a": "y"}, *({"id": id, "a": "x"} for id in (3, 4, 5))]
+    assert expected == lake.rows()
+    lake.spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    try:
+        lake.spark.sql(f"VACUUM delta.`{lake.path()}` RETAIN 0 HOURS")
+    finally:
+        lake.spark.conf.unset("spark.databricks.delta.retentionDurationCheck.enabled")
+    assert not left & _data(lake)
+    assert expected == lake.rows()
+
+
+def _killed(*_: object) -> None:
+    raise Killed
+
+
+def _data(lake: MergingLake) -> set[str]:
+    return {path.name for path in Path(lake.path()).glob("*.*")}
+
+
+@pytest.mark.parametrize("other", ["INSERT INTO {} SELECT 9, 'z', '', '', null, false, null, null", "OPTIMIZE {}"])
+def test_another_commit_at_the_same_time(
+    vectors_lake: MergingLake, monkeypatch: pytest.MonkeyPatch, other: str
+) -> None:
+    """A commit between reading the table and committing the merge is a conflict, and the restarted sink succeeds."""
+    lake = vectors_lake
+    _filled(lake)
+    lake.apply(1, [change("u", {"id": 3}, {"a": "y"}, pos=10)])
+
+    def overtaken(*of: Any) -> Any:
+        lake.spark.sql(other.format(f"delta.`{lake.path()}`"))
+        return merge_files(*of)
+
+    changes = [change("u", {"id": 1}, {"a": "y"}, pos=20)]
+    with monkeypatch.context() as busy:
+        busy.setattr(delta_spark, "merge_files", overtaken)
+        with pytest.raises(Overtaken, match=r"wrote the table shop_sales\.orders at the same time"):
+            lake.apply(2, changes)
+    lake.applier = lake.new_applier("checkpoint-1")
+    lake.apply(2, changes)
+    assert {1: "y", 2: "x", 3: "y"} == {row["id"]: row["a"] for row in lake.rows() if row["id"] < 4}
+
+
+@pytest.mark.parametrize("lists", [True, False])
+def test_a_version_without_a_list_of_its_files(vectors_lake: MergingLake, *, lists: bool) -> None:
+    """Spark jobs collect the files, for example if the table has too many for its checksums."""
+    lake = vectors_lake
+    _filled(lake)
+    lake.apply(1, [change("u", {"id": 1}, {"a": "y"}, pos=10)])
+    if not lists:
+        for checksum in Path(lake.path(), "_delta_log").glob("*.crc"):
+            checksum.unlink()
+        jvm: Any = lake.spark._jvm
+        jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+    lake.apply(2, [change("u", {"id": id}, {"a": "z"}, pos=10 + id) for id in (1, 2)])
+    assert {1: "z", 2: "z", 3: "x", 4: "x", 5: "x"} == {row["id"]: row["a"] for row in lake.rows()}
