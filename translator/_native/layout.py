@@ -385,10 +385,13 @@ class TakenMessage(Protocol):
     def operation(self) -> TableOperation: ...
 
     @property
+    def rows(self) -> int:
+        """The number of rows in the message."""
+        ...
+
+    @property
     def outputs(self) -> list[list[Any]]:
-        """Records for each output, canonical topic first. The canonical topic has one for each row. They have the
-        attributes of `Record`.
-        """
+        """Records for each output, canonical topic first. They have the attributes of `Record`."""
         ...
 
     @property

@@ -22,6 +22,7 @@ SEAM: int
 
 class Taken:
     operation: TableOperation
+    rows: int
     outputs: list[list[Any]]
     events: list[ChangeEvent]
     ts_commit_us: int | None

@@ -104,7 +104,7 @@ async def write(batch: Batch, outputs: Sequence[EventOutput], place: int, last: 
         if isinstance(one, Translation):
             account.count(one.events.events if one.events else ())
             continue
-        account.changes[one.operation.counted] += len(one.outputs[0])
+        account.changes[one.operation.counted] += one.rows
         if one.ts_commit_us is not None:
             account.committed_us[one.operation.counted] = account.newest_us = one.ts_commit_us
     account.translated += len(found)

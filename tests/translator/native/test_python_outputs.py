@@ -71,7 +71,7 @@ OUTPUTS: dict[str, tuple[Codec, ...]] = {
 
 
 def _compare(translator: Translator, path: NativePath, message: Message, codecs: Sequence[Codec]) -> str:
-    """Compare both paths' events and records, and return the result for the message."""
+    """Compare both paths' rows, events and records, and return the result for the message."""
     taken = agree(translator, path, message, codecs)
     if taken == "taken":
         (found,) = path.take([message])
@@ -79,6 +79,7 @@ def _compare(translator: Translator, path: NativePath, message: Message, codecs:
         assert isinstance(result, Events)
         assert not isinstance(found, str)
         order = translator.order
+        assert len(result.events) == found.rows
         if not found.events:  # the extension writes all outputs
             return taken
         assert result.events == [event if order is None else order.placed(event) for event in found.events]

@@ -195,7 +195,7 @@ impl CanalRows {
             rows: rows.len(),
         };
         let writer = RowWriter { py, value, table, convert_cell: &self.form.convert_cell };
-        let records = self.form.records(py, place, &head, operation);
+        let mut records = self.form.records(py, place, &head, operation);
         let mut evidence = self.options.is_checked.then(|| Evidence::new(operation, raw.offset));
         let mut whole_images = 0;
         for index in 0..rows.len() {

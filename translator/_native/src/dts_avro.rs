@@ -143,7 +143,7 @@ impl DtsAvroRows {
         let mut notes = vec![];
         key.describe(&mut row, &mut notes);
         let head = head(&record, raw);
-        let records = self.form.records(py, place, &head, operation);
+        let mut records = self.form.records(py, place, &head, operation);
         records.add(&row)?;
         records.taken(None)
     }

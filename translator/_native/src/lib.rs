@@ -52,7 +52,7 @@ mod upsert;
 use pyo3::prelude::*;
 
 /// The version of the interface to Python, the same as in `translator/_native/__init__.py`.
-const SEAM: u32 = 15;
+const SEAM: u32 = 16;
 
 /// The extension module `translator._native.rows`.
 #[pymodule]

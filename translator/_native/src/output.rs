@@ -27,6 +27,9 @@ pub struct Taken {
     /// The `TableOperation` of its rows.
     #[pyo3(get)]
     operation: Py<PyAny>,
+    /// The number of its rows.
+    #[pyo3(get)]
+    rows: usize,
     /// A list of `NativeRecord` for each output that is written here.
     #[pyo3(get)]
     outputs: Py<PyList>,
@@ -80,7 +83,7 @@ impl Form {
         operation: &'a Operation,
     ) -> Records<'a> {
         let outputs = self.max_records.iter().map(|_| PyList::empty(py)).collect();
-        Records { py, form: self, place, head, operation, outputs, events: PyList::empty(py) }
+        Records { py, form: self, place, head, operation, rows: 0, outputs, events: PyList::empty(py) }
     }
 }
 
@@ -128,13 +131,15 @@ pub struct Records<'a> {
     place: &'a Place,
     head: &'a Head<'a>,
     operation: &'a Operation,
+    rows: usize,
     outputs: Vec<Bound<'a, PyList>>,
     events: Bound<'a, PyList>,
 }
 
 impl<'a> Records<'a> {
     /// Adds the records of a row for every output.
-    pub fn add(&self, row: &Row<'_>) -> Read<()> {
+    pub fn add(&mut self, row: &Row<'_>) -> Read<()> {
+        self.rows += 1;
         let id = self.place.id(self.head, row);
         if let Some(classes) = &self.form.events {
             let event = classes.event(self.py, self.place, self.head, self.operation, row, &id)?;
@@ -185,6 +190,7 @@ impl<'a> Records<'a> {
         let outputs = PyList::new(self.py, self.outputs).map_err(|_| Reason::Panic)?;
         Ok(Taken {
             operation: self.operation.python.clone_ref(self.py),
+            rows: self.rows,
             outputs: outputs.unbind(),
             events: self.events.unbind(),
             ts_commit_us: self.head.commit_us,

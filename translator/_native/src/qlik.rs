@@ -153,7 +153,7 @@ impl QlikRows {
         let notes = rows.notes.written();
         let (mut row, mut all_notes) = (rows.told(table, operation, &notes, &ext), vec![]);
         rows.key.describe(&mut row, &mut all_notes);
-        let records = self.form.records(py, origin.place, &head, shared);
+        let mut records = self.form.records(py, origin.place, &head, shared);
         records.add(&row)?;
         records.taken(None)
     }

@@ -179,7 +179,7 @@ impl SharePlexRows {
         let (notes, mut all_notes) = (notes.written(), vec![]);
         row.notes = &notes;
         row_key.describe(&mut row, &mut all_notes);
-        let records = self.form.records(py, place, &head, operation);
+        let mut records = self.form.records(py, place, &head, operation);
         records.add(&row)?;
         records.taken(None)
     }
