@@ -1,1 +1,1 @@
-"""The sink, which writes the canonical topic to lakehouse tables (docs/sink.md, docs/sink-design.md)."""
+"""The sink writes the canonical topic to lakehouse tables (docs/sink.md, docs/sink-design.md)."""

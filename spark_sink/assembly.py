@@ -1,4 +1,4 @@
-"""Assemble the sink. This is the only module that imports all of its components."""
+"""Assemble the sink. No other module imports all of the sink's components."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ log = structlog.get_logger()
 
 
 def run(settings: Settings, *, available_now: bool = False) -> None:
-    """Write the canonical topic to tables until a signal arrives (SIGTERM, SIGINT), or with `available_now`, until the
-    topic ends.
+    """Write the canonical topic to tables until SIGTERM or SIGINT arrives. With `available_now`, stop at the end of the
+    topic.
 
     Raises:
         FatalError: a batch could not be applied. The batch is not acknowledged, and the next start repeats it.

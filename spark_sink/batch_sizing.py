@@ -1,8 +1,8 @@
-"""Limit the number of records in the next batch: fewer after an expensive batch, and more after a cheap one.
+"""Limit the number of records in the next batch. An expensive batch lowers the limit, and a cheap one raises it.
 
-Each change to the limit restarts the query. The limit therefore changes by a factor, and the two thresholds are far
-apart. Half of an excessive cost is never low, and twice a low cost is never excessive. If costs are constant, the limit
-eventually stops changing.
+Each change to the limit restarts the query. The limit therefore changes by a large factor, and the two thresholds are
+far apart. Half of an excessive cost is never low, and twice a low cost is never excessive. If costs are constant, the
+limit eventually stops changing.
 """
 
 from __future__ import annotations
@@ -42,13 +42,15 @@ class LimitChange(NamedTuple):
 
 @dataclass
 class _Bound:
-    """The maximum cost of a batch, and the cost of the batch that last reduced the limit."""
+    """The maximum cost of a batch, and the cost of the batch that last lowered the limit."""
 
     most: float
     last: float | None = None
 
     def exceeded(self, cost: float) -> bool:
-        """Return whether the limit must shrink. It need not shrink if its last reduction hardly changed the cost."""
+        """Return whether the limit must shrink. If lowering the limit hardly changed the cost last time, it need not
+        shrink again.
+        """
         if self.last is not None and cost < _HELPED * self.last:
             self.last = None
         if cost <= self.most or (self.last is not None and cost <= self.last / _HELPED):
@@ -62,8 +64,8 @@ class Pace:
 
     Args:
         most: the highest limit. The lowest limit is 1 000, or `most` if that is lower.
-        seconds: the duration above which the following batches are smaller.
-        megabytes: the memory of a worker process above which the following batches are smaller.
+        seconds: if a batch takes longer than this, the following batches are smaller.
+        megabytes: if a worker process uses more memory than this, the following batches are smaller.
     """
 
     def __init__(self, most: int, seconds: float, megabytes: float) -> None:
@@ -76,8 +78,8 @@ class Pace:
         """Return how the limit changes after a batch, or None if it does not change.
 
         Args:
-            taken: the number of records in the batch. The batch's duration counts only if this number reached the
-                limit. Its memory always counts, so that the limit shrinks before a larger batch arrives.
+            taken: the number of records in the batch. The duration of a batch counts only if it reached the limit. Its
+                memory always counts, so that the limit shrinks before a larger batch arrives.
             megabytes: 0 if unknown.
         """
         if taken > _STALE * self.limit:  # planned before the limit changed

@@ -1,4 +1,4 @@
-"""The sink's errors. The error class, or the reason for quarantining an event, determines which work continues.
+"""The sink's errors. The class of an error, or the reason for quarantining an event, determines which work continues.
 
     FatalError       continuing would lose or invent data: the batch is not acknowledged, exit code 1
       ConfigError    the operator must change the configuration or the call: exit code 2
@@ -6,7 +6,7 @@
     Refused          one table cannot accept its events: it is parked with them, and other tables continue
     Reason           one event cannot be applied: it goes to quarantine, and its table continues
 
-An unexpected error that concerns one table also parks that table, provided that the storage responds
+An unexpected error that affects one table also parks this table, as long as the storage responds
 (`tables/table_errors.py`).
 """
 
@@ -20,7 +20,7 @@ from cdc_core.errors import unknown as unknown
 
 
 class Overtaken(FatalError):
-    """Another process wrote something at the same time that only this sink may write. Nothing is lost.
+    """Another process wrote something that only this sink may write. Nothing is lost.
 
     Args:
         what: a description of what was written, such as "the table shop.orders".
@@ -34,7 +34,7 @@ class Overtaken(FatalError):
 
 
 class Refused(Exception):
-    """A table cannot accept more events. The message gives the reason, without row data.
+    """A table cannot accept more events. The message gives the reason, but no row data.
 
     Args:
         reason: why the table is parked.
@@ -46,7 +46,7 @@ class Refused(Exception):
 
 
 class Reason(StrEnum):
-    """The reasons for a quarantined event or a parked table. This list is complete. The quarantine table and
+    """The reasons why an event is in quarantine or a table is parked. This list is complete. The quarantine table and
     `_cdc.parked` store the reason in the column `reason`.
     """
 

@@ -1,4 +1,4 @@
-"""The lifecycle of the streaming query: start, restart, and stop between batches."""
+"""Run the streaming query: start it, restart it, and stop it between batches."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _NOISY_LOGGER = "org.apache.spark.sql.execution.streaming.runtime.MicroBatchExec
 
 
 class _TurnedAway(Exception):
-    """Raised instead of applying a batch if the query is about to end."""
+    """Raised in place of applying a batch if the query is about to end."""
 
 
 class _Order(enum.IntEnum):
@@ -52,12 +52,12 @@ class _Order(enum.IntEnum):
 
     CONTINUE = 0
     RESTART = 1
-    """Restart the query. Only a restart can change the batch size, or use executors that joined later."""
+    """Restart the query. Only a restart can change the batch size or make use of executors that joined later."""
     STOP = 2
 
 
 class _Orders:
-    """The current order, which may come from the query's thread, the main thread or a signal handler. STOP is final."""
+    """The current order. It may come from the query's thread, the main thread or a signal handler. STOP is final."""
 
     def __init__(self) -> None:
         # Reentrant, because a signal handler can run in a thread that already holds the lock.
@@ -73,12 +73,12 @@ class _Orders:
         return self._order is _Order.STOP
 
     def give(self, order: _Order) -> None:
-        """Set an order, unless a stronger order is in force."""
+        """Set an order, unless a stronger one applies."""
         with self._lock:
             self._order = max(self._order, order)
 
     def restarted(self) -> None:
-        """Clear RESTART when the query starts, because that completes the order."""
+        """Clear RESTART when the query starts, because this completes the order."""
         with self._lock:
             if self._order is _Order.RESTART:
                 self._order = _Order.CONTINUE
@@ -100,7 +100,7 @@ class _Run:
 
 
 def _unexpected(record: logging.LogRecord) -> bool:
-    """Suppress Py4J's log lines for two exceptions, because they are expected or reported elsewhere."""
+    """Keep Py4J from logging two exceptions, because they are expected or reported elsewhere."""
     return record.exc_info is None or not isinstance(record.exc_info[1], _TurnedAway | FatalError)
 
 
@@ -216,8 +216,8 @@ class Job:
             raise run.ended_by from None
 
     def _check_checkpoint(self) -> None:
-        """Verify that no other sink took over the checkpoint. When the first batch runs, Spark has already written to
-        the checkpoint.
+        """Check that no other sink has taken over the checkpoint. When the first batch runs, Spark has already written
+        to the checkpoint.
         """
         if self._unverified is not None:
             check_id(self._spark, self._settings.checkpoint, self._unverified)
@@ -226,7 +226,7 @@ class Job:
     def _resize(self, reports: Sequence[TableReport], seconds: float) -> None:
         """Restart the query if later batches need a different size.
 
-        If Spark has already planned a batch, that batch keeps the old size and runs after the restart.
+        If Spark has already planned a batch, this batch keeps the old size and runs after the restart.
         """
         if any(report.counters.skipped for report in reports):
             return  # Part of the batch was done before a crash, so its total time is unknown.
@@ -238,7 +238,7 @@ class Job:
             self._orders.give(_Order.RESTART)
 
     def _spread(self) -> None:
-        """Restart the query if executors joined after the query was planned, so that these executors also read."""
+        """If executors joined after the query was planned, restart it, so that they also read."""
         cores: int = self._spark.sparkContext.defaultParallelism
         planned = self._run_of_query.cores
         if cores > planned:

@@ -1,4 +1,4 @@
-"""Compute a batch's size, and the tables' lag behind the topic after the batch."""
+"""Compute the size of a batch, and how far the tables lag behind the topic after it."""
 
 from __future__ import annotations
 
@@ -16,16 +16,15 @@ PATIENCE_SECONDS = 2.0
 
 
 class Lag:
-    """Compares the planned end of a batch with the previous batch's end and with the topic's end.
+    """Compares the planned end of a batch with the end of the previous batch and with the end of the topic.
 
-    The plan is more accurate than the last record that was read: transaction markers after that record also have
-    offsets, and partitions without records do not appear in any batch.
+    The plan is more accurate than the last record that was read. Transaction markers after this record also have
+    offsets, and partitions without records do not appear in a batch.
 
     Args:
         entry: returns what Spark recorded before it began a batch.
         ends: returns the offset after the last readable record in each partition.
-        begins: returns the offset in each partition at which the first batch begins, or None if that offset is not
-            needed.
+        begins: returns the offset in each partition at which the first batch begins, or None if nothing needs it.
     """
 
     def __init__(
@@ -55,7 +54,7 @@ class Lag:
             return None
 
     def after(self, batch: int) -> int | None:
-        """Return the number of records that follow a batch in the topic, or None if the number is unknown."""
+        """Return how many records follow a batch in the topic, or None if this is unknown."""
         try:
             planned = self._planned(batch)
             ends = self._ends()

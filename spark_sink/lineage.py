@@ -1,6 +1,7 @@
-"""Describe the sink to an OpenLineage receiver: one job for the sink, and in it one job for each table.
+"""Describe the sink to an OpenLineage receiver: one job for the sink and, within it, one job for each table.
 
-A job for each table has one input and one output, so its events stay small and complete, whichever tables get rows.
+The job of a table has one input and one output. Its events therefore stay small and complete, whichever tables get
+rows.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def lineage_of(
 
 
 class SinkLineage:
-    """The jobs of this process. A table is reported when it exists, and again when its columns change.
+    """The jobs of this process. A table is reported once it exists, and again when its columns change.
 
     Args:
         schemas: the known schemas, which grow while the sink runs.
@@ -95,9 +96,10 @@ class SinkLineage:
                 self.reports.report(f"{self._pipeline}.{name}", partial(self._job, name), self._pipeline)
 
     def _job(self, name: str) -> JobDatasets | None:
-        """Return what a table's job reads and writes, or None if the sink does not write the table.
+        """Return what the job of a table reads and writes, or None if the sink does not write the table.
 
-        Another thread calls this. It must not read the table, because the process would crash if it ended meanwhile.
+        Another thread calls this. It must not read the table, because the process would crash if it ended in the
+        meantime.
         """
         shape, location = self._known[name]
         if shape.is_copy or self._rules.excludes(shape.table):
@@ -138,8 +140,8 @@ def _after(shape: TableShape, step: AddColumns | Widen) -> TableShape:
 
 
 def catalog_name(catalog: CatalogAccess, path: tuple[str, ...] | None) -> tuple[str, str] | None:
-    """Return the address of a catalog and a table's name there, or None if the table is not in the catalog or the
-    address is not known.
+    """Return the address of a catalog and the name of a table in it. Return None if the table is not in the catalog, or
+    if the address is unknown.
 
     Args:
         path: the catalog's name, the namespaces and the table.

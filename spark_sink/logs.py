@@ -1,4 +1,4 @@
-"""The sink's log: one JSON object per line, or colored text on a terminal. The log never contains row data."""
+"""Write the sink's log: one JSON object per line, or colored text on a terminal. The log never contains row data."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def configure(log_level: str) -> None:
     """Set up logging for the process.
 
     Args:
-        log_level: `info`, `warning` or `error`; less severe lines are not written.
+        log_level: `info`, `warning` or `error`. Less severe lines are not written.
     """
     console = sys.stdout.isatty()
     processors: list[structlog.typing.Processor] = [

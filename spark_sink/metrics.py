@@ -1,4 +1,4 @@
-"""All of the sink's metrics, with their labels and help.
+"""Define all of the sink's metrics, with their labels and help.
 
 Events are counted when their batch is applied. If a batch is applied again after a failure, it is counted again.
 """
@@ -31,10 +31,10 @@ OTHER = "other"
 
 
 class Metrics:
-    """The process's metrics, in a separate registry.
+    """The metrics of the process, in a registry of their own.
 
     Args:
-        tables: the number of tables that have their own label. The tables that appear first get their own label.
+        tables: the number of tables that have their own label. The first tables to appear get a label of their own.
     """
 
     def __init__(self, tables: int) -> None:
@@ -102,8 +102,8 @@ class Metrics:
         seconds: Mapping[str, float],
         lag: int | None = None,
     ) -> None:
-        """Count a batch, and set the tables that are parked after the batch. If the lag is unknown, the lag metric
-        keeps its value.
+        """Count a batch, and set which tables are parked after it. If the lag is unknown, the lag metric keeps its
+        value.
         """
         for report in reports:
             table = self._label(report.table)
@@ -150,7 +150,9 @@ class Metrics:
         self._maintenance_seconds.labels(step).inc(seconds)
 
     def verified(self, standings: Iterable[Standing]) -> None:
-        """Set the results of verifications. Tables that share a label show the oldest time, and their total."""
+        """Set the results of verifications. Tables that share a label show the oldest of their times, and the total of
+        their rows.
+        """
         times: dict[tuple[str, str], float] = {}
         differing: Counted[tuple[str, str]] = Counted()
         for last, verified, conclusive in standings:

@@ -1,4 +1,4 @@
-"""The driver's HTTP pages: /livez and /readyz for probes, and /metrics for Prometheus."""
+"""Serve the driver's HTTP pages: /livez and /readyz for probes, and /metrics for Prometheus."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ IDLE_SECONDS = 10.0
 
 
 class Health:
-    """Tracks whether the process is alive, and whether it is ready.
+    """Tracks whether the process is alive and ready.
 
-    A batch may take any amount of time, and so may a command or maintenance between batches. During this time, the
-    process counts as alive. At any other time, a query that has not been checked for long means that Spark's JVM no
-    longer responds, and the process counts as dead.
+    A batch may take any amount of time. So may a command, or maintenance between batches. During this time, the process
+    counts as alive. At any other time, if the query has not been checked for long, Spark's JVM no longer responds, and
+    the process counts as dead.
 
     Args:
         clock: returns seconds.
@@ -52,7 +52,7 @@ class Health:
 
     @contextmanager
     def working(self) -> Iterator[None]:
-        """Count the process as alive while a command, maintenance or a start runs, regardless of its duration."""
+        """Count the process as alive while a command, maintenance or a start runs, however long this takes."""
         self._busy += 1
         try:
             yield
@@ -65,14 +65,14 @@ class Health:
         self._begun = True
 
     def hangs(self) -> str | None:
-        """Return a description of what hangs, or None if nothing hangs."""
+        """Return what hangs, or None if nothing does."""
         idle = self._clock() - self._seen
         return (
             f"the query has not been checked for {idle:.0f} s" if not self._busy and idle > PATIENCE_SECONDS else None
         )
 
     def missing(self) -> str | None:
-        """Return a description of what is missing, or None if the sink is ready."""
+        """Return what is missing, or None if the sink is ready."""
         return None if self._begun else "no batch has been planned yet"
 
 

@@ -14,9 +14,8 @@ ASKED = (signal.SIGTERM, signal.SIGINT)
 def end_at_once() -> None:
     """Exit with code 0 on a signal. Use this function when no batch is running and nothing needs to be cleaned up.
 
-    Call it again when Spark has started, because PySpark sets its own handler. This handler does not raise an
-    exception, because an exception would leave a response from Java unread, and the next request would get that
-    response.
+    Call it again when Spark has started, because PySpark sets its own handler. This handler raises no exception. An
+    exception would leave a response from Java unread, and the next request would get it.
     """
     for number in ASKED:
         signal.signal(number, lambda *_: os._exit(0))
@@ -24,7 +23,7 @@ def end_at_once() -> None:
 
 @contextmanager
 def handled(on_signal: Callable[[str], None]) -> Iterator[None]:
-    """Within the block, a signal calls `on_signal` with the signal's name instead."""
+    """Within the block, a signal calls `on_signal` with its own name instead."""
 
     def handler(number: int, frame: FrameType | None) -> None:
         on_signal(signal.Signals(number).name)

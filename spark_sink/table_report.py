@@ -1,4 +1,6 @@
-"""A worker's report to the driver about one table's events in a batch. It has an outcome and, separately, counters."""
+"""Report what a worker did with the events of one table in a batch. A report has an outcome and, separately,
+counters.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ class NeedsDdl(Struct, frozen=True, tag=True):
 
 
 class NeedsRecords(Struct, frozen=True, tag=True):
-    """The task needs the raw records from Kafka to continue."""
+    """The task needs the raw records from Kafka before it can continue."""
 
 
 class NeedsSpark(Struct, frozen=True, tag=True):
@@ -36,8 +38,8 @@ class NeedsSpark(Struct, frozen=True, tag=True):
 
 
 class Parked(Struct, frozen=True, tag=True):
-    """The table cannot accept more events. `events` is the number of events that were parked, starting with the
-    rejected event. It is zero if the events were already parked and were being replayed.
+    """The table cannot accept more events. `events` is the number of events that were parked, beginning with the one
+    that was rejected. It is zero if the events were being replayed and were therefore parked already.
     """
 
     refusal: str
@@ -51,8 +53,8 @@ class Deferred(Struct, frozen=True, tag=True):
 
 
 class Conflict(Struct, frozen=True, tag=True):
-    """The table contradicts the configuration. The check at startup covers the sink's own tables, so this must be
-    another program's table, under a name that came from an event.
+    """The table contradicts the configuration. The check at startup covers the sink's own tables. This must be another
+    program's table, with a name that came from an event.
     """
 
     message: str
@@ -69,11 +71,11 @@ LATENCY_BOUNDS = (0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0, 360
 
 
 class Latency(Struct, frozen=True):
-    """Event latency in seconds: the number of events in the bucket for each of LATENCY_BOUNDS, the total number of
+    """The latency of events in seconds: the number of events in each bucket of LATENCY_BOUNDS, the total number of
     events, and the sum of their latencies.
 
-    Events with a latency beyond the last bound, which is a day, are historical events that are read again. `live` is
-    the sum of all other latencies, and `greatest` is the greatest of these latencies.
+    If the latency exceeds the last bound, which is a day, the event is from the past and is being read again. `live` is
+    the sum of all other latencies, and `greatest` is the greatest of them.
     """
 
     within: tuple[int, ...] = (0,) * len(LATENCY_BOUNDS)
@@ -84,10 +86,9 @@ class Latency(Struct, frozen=True):
 
     @classmethod
     def of(cls, committed: pa.ChunkedArray, now: int) -> Latency:
-        """Return the latency of events, from the times at which the source committed them to the time at which they
-        became visible (all in microseconds).
+        """Return the latency of events, from the commit at the source until they became visible (all in microseconds).
 
-        Other machines' clocks may be ahead, so a negative latency counts as zero.
+        The clocks of other machines may be ahead, so a negative latency counts as zero.
         """
         known = committed.drop_null()
         if not len(known):
@@ -121,17 +122,17 @@ NO_LATENCY = Latency()
 
 
 class TableCounters(Struct, frozen=True):
-    """Counters for one table in a batch, or for a part of the work on the table. No decision depends on these counters.
+    """Counters for one table in a batch, or for a part of the work on it. No decision depends on these counters.
 
     Args:
         skipped: the number of commits that an earlier attempt at the batch made.
-        stale: the number of events that changed nothing, by reason. Events with the reason `late` only changed older
+        stale: the number of events that changed nothing, by reason. An event with the reason `late` only changed older
             versions in a history.
         undecided: the number of rows removed while two rows may have had the same key: see `fold.Folded`.
         truncated: the number of time values that were truncated to the microsecond.
         rejected: events in quarantine, by reason.
         ignored: ignored events, by kind.
-        statements: the number of statements after which the table differs from its source, or may differ, by note.
+        statements: the number of statements after which the table may differ from its source, by note.
         latency: the latency of the events that the task itself committed.
         fold_ms: milliseconds spent folding.
         write_ms: milliseconds spent writing.
@@ -171,7 +172,7 @@ class TableCounters(Struct, frozen=True):
 
 
 class WideStatement(Struct, frozen=True):
-    """A statement that affects all tables in a database, or all tables in a source if `db` is null. `note` is the note
+    """A statement that affects all tables in a database or, if `db` is null, all tables in a source. `note` is the note
     in the envelope.
     """
 
@@ -184,13 +185,13 @@ class TableReport(Struct, frozen=True):
     """The outcome and counters for one table's events in a batch.
 
     Args:
-        table: the table's name in the lakehouse. If another table has or had this name, this is the name under which
+        table: the table's name in the lakehouse. If another table has, or had, this name, it is the name under which
             the events are parked.
-        source: the source table, which distinguishes the tables on a route; "" if there is none.
+        source: the source table, which tells apart the tables on a route. "" if there is none.
         choice: the engine that writes the table, or None if the table does not exist yet.
         version: the table version afterwards. If the table has orders, the driver sets it.
         extent: the range that the whole route covers, set only in the route's first report.
-        wide: the statements without a table, which the driver handles when the batch ends.
+        wide: the statements that name no table. The driver handles them when the batch ends.
     """
 
     table: str

@@ -25,7 +25,7 @@ wait = click.option("--wait", "seconds", type=float, help="Seconds to wait until
 @click.argument("table")
 @wait
 def resume(config: Path, table: str, seconds: float | None) -> None:
-    """Replay the events of a parked TABLE and resume it."""
+    """Replay the events of a parked TABLE, then resume it."""
     _ask(config, "resume", table, None, seconds)
 
 
@@ -34,7 +34,7 @@ def resume(config: Path, table: str, seconds: float | None) -> None:
 @click.argument("table")
 @wait
 def discard(config: Path, table: str, seconds: float | None) -> None:
-    """Discard the events of a parked TABLE that tables.exclude now excludes."""
+    """Discard the events of a parked TABLE that tables.exclude now leaves out."""
     _ask(config, "discard", table, None, seconds)
 
 
@@ -43,7 +43,7 @@ def discard(config: Path, table: str, seconds: float | None) -> None:
 @click.argument("table")
 @wait
 def park(config: Path, table: str, seconds: float | None) -> None:
-    """Park TABLE, so that its events are stored instead of applied until it is resumed."""
+    """Park TABLE: store its events, and do not apply them until it is resumed."""
     _ask(config, "park", table, None, seconds)
 
 
@@ -74,7 +74,8 @@ def rebuild(
     Events that arrive during the rebuild are stored until it ends. Other tables are not affected. The old rows stay
     readable as the table's previous version. The table's mode, key and sources may have changed in the configuration.
 
-    With --into, the new table has another name. TABLE continues, and the sink does not write the new table again.
+    With --into, the new table gets another name. TABLE then continues unchanged, and the sink writes the new table only
+    once.
     """
     if as_of is not None and into is None:
         raise ConfigError(
@@ -120,11 +121,11 @@ def relayout(config: Path, table: str, seconds: float | None) -> None:
 @click.argument("step", type=click.Choice(("begin", "end", "cancel")))
 @wait
 def reload(config: Path, table: str, step: str, seconds: float | None) -> None:
-    """Reload TABLE without showing the load to readers before it is complete.
+    """Reload TABLE. Readers do not see the load until it is complete.
 
     Between `begin` and `end`, the load and all changes wait, and readers see the old rows. `end` applies them, deletes
     the rows that were not in the load, and publishes the result in one commit. `cancel` applies the waiting events as
-    if there had been no reload.
+    if the reload had never begun.
     """
     _ask(config, "reload", table, step, seconds)
 
@@ -157,7 +158,7 @@ def erase(config: Path, table: str, key: TextIO, seconds: float | None) -> None:
 )
 @wait
 def adopt(config: Path, table: str, source: str, seconds: float | None) -> None:
-    """Assign TABLE to another source table, whose rows replace existing rows with the same key."""
+    """Assign TABLE to another source table. Its rows replace existing rows with the same key."""
     from spark_sink.operations.actions import parse_source
 
     parse_source(source)
@@ -170,7 +171,7 @@ def adopt(config: Path, table: str, source: str, seconds: float | None) -> None:
 @click.option("--before", required=True, help="A time with its UTC offset, an epoch such as 0003, or a position.")
 @wait
 def sweep(config: Path, table: str, before: str, seconds: float | None) -> None:
-    """Delete the rows of TABLE that were missing from a reload."""
+    """Delete the rows of TABLE that a reload did not contain."""
     from spark_sink.operations.sweep import parse_before
 
     parse_before(before)
@@ -232,7 +233,7 @@ def _ask(path: Path, command: str, table: str | None, argument: str | None, seco
 
 
 def _configured_sink(path: Path) -> settings.Settings:
-    """Return the configuration of a sink that will execute commands."""
+    """Return the configuration of the sink that will execute the commands."""
     loaded = configured(path)
     # Imported here because help and configuration errors need no table library.
     from spark_sink.control_tables.requests import RequestTable

@@ -1,4 +1,4 @@
-"""Wire `spark-sink check --certify`: start Spark, certify each kind of table, and write the report."""
+"""Connect the parts of `spark-sink check --certify`: start Spark, certify each kind of table, and write the report."""
 
 from __future__ import annotations
 

@@ -32,9 +32,9 @@ _BATCHES = "cdc_sink_batches_total"
 def health(url: str, timeout: float) -> None:
     """Check whether the sink that runs at URL (http://HOST:PORT, its `metrics.port`) is healthy.
 
-    A sink is healthy if it is alive and either has planned its first batch or has nothing to read in the topic. The
-    output shows the newest batch, the lag and the number of parked tables. Exit code 1 means that the sink does not
-    respond or reports a problem. Exit code 2 means that the program at URL is not a sink.
+    A sink is healthy if it is alive and has planned its first batch, or has nothing to read. The output shows the
+    newest batch, the lag and the number of parked tables. Exit code 1 means that the sink does not respond or reports a
+    problem. Exit code 2 means that the program at URL is not a sink.
     """
     base = url.rstrip("/")
     if not base.startswith(("http://", "https://")):

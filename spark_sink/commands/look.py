@@ -96,8 +96,7 @@ def _counts(counts: dict[str, int]) -> str:
 def batches(config: Path, limit: int, as_json: bool) -> None:
     """List the newest batches, each with its end time, applied offsets and changed tables.
 
-    If tables changed between two batches (through a resume or a sweep), the line for that change has no batch number
-    and no offsets.
+    A line without a batch number and without offsets shows that a resume or a sweep changed tables between two batches.
     """
     loaded = configured(config)
     from spark_sink.operations import status
@@ -120,7 +119,7 @@ def batches(config: Path, limit: int, as_json: bool) -> None:
 @click.option("--batch", type=int, help="Print the cut that was valid after this batch. Defaults to the newest batch.")
 @click.option("--checkpoint", help="ID of the batch's checkpoint. Defaults to the checkpoint of the newest batch.")
 def cut(config: Path, batch: int | None, checkpoint: str | None) -> None:
-    """Print a consistent cut as JSON: table versions and topic offsets that belong together."""
+    """Print a consistent cut as JSON, with the version of each table and the matching topic offsets."""
     loaded = configured(config)
     from spark_sink.operations import status
 
@@ -153,7 +152,7 @@ def cut(config: Path, batch: int | None, checkpoint: str | None) -> None:
     help="Name under which the engine knows the table. Required for engines that cannot open a table by its folder.",
 )
 def view(config: Path, table: str, engine: str, name: str | None, relation: str | None) -> None:
-    """Print the SQL for a view of TABLE with its source columns and its live rows.
+    """Print the SQL for a view of TABLE that has only its source columns and its live rows.
 
     If catalog.views or tables.iceberg_catalog.views is set, the sink keeps this view in the catalog.
     """
@@ -196,7 +195,9 @@ def quarantine() -> None:
 @click.option("--limit", default=100, show_default=True, help="Maximum number of events.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line for each event.")
 def ls(config: Path, table: str | None, reason: str | None, limit: int, as_json: bool) -> None:
-    """List events in quarantine, each with its reason, table, topic offset, ID and detail, but without row data."""
+    """List the events in quarantine, each with its reason, table, topic offset, ID and detail. No row data is
+    printed.
+    """
     loaded = configured(config)
     from spark_sink.errors import ConfigError, Reason, unknown
     from spark_sink.operations import status

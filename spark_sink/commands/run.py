@@ -1,4 +1,4 @@
-"""`spark-sink run`: run the service, or read the topic once, up to the current end, and exit."""
+"""`spark-sink run`: run the service, or read the topic up to its current end and exit."""
 
 from __future__ import annotations
 

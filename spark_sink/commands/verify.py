@@ -95,15 +95,15 @@ def verify(
 ) -> None:
     """Compare the rows of TABLE, a mirror, with the changes in the canonical topic or with a source.
 
-    Without --against, the command reads the topic up to the batch, applies the table's changes with the reader for
-    consumers, and compares every cell. It needs no connection to the source.
+    Without --against, the command reads the topic up to the batch and applies the table's changes with the reader for
+    consumers. It then compares every cell. It needs no connection to the source.
 
     With --against, it compares digests of the rows. If rows differ, it waits until the sink has caught up, and compares
     these rows again. With --against checksums, it compares the table as it was when the source computed its newest
     checksums (`spark-sink checksums`).
 
-    The command does not involve the running sink. All rows must fit into memory. The exit code is 3 if rows differ, and
-    4 if a comparison with --against is inconclusive for some rows and finds no difference in the others.
+    The running sink is not involved. All rows must fit into memory. The exit code is 3 if rows differ. It is 4 if a
+    comparison with --against is inconclusive for some rows, and finds no difference in the others.
 
     If TABLE, or the source of --against, no longer exists, --forget deletes the results that were recorded for it.
     """
@@ -167,7 +167,9 @@ def verify(
 
 
 def _recorded(against: str) -> str:
-    """Return a source's name in results. A file's path may contain a date, and would then be a new source every day."""
+    """Return a source's name in results. The path of a file may contain a date, so every day would look like a new
+    source.
+    """
     return "file" if against.startswith("file:") else against
 
 
@@ -208,10 +210,10 @@ def _record(
     *,
     is_conclusive: bool,
 ) -> None:
-    """Record the result. If the user can only read the warehouse, print a warning instead.
+    """Record the result. If the user can only read the warehouse, print a warning.
 
     Args:
-        through: the time up to which the table is verified if no row differs.
+        through: if no row differs, the time up to which the table is verified.
     """
     from deltalake.exceptions import DeltaError
 

@@ -42,8 +42,8 @@ class AgainstChecksums(NamedTuple):
 def verify_checksums(
     loaded: Settings, tables: FormatTables, table: str, newest_cut: Callable[[], Cut], catch_up: Callable[[], bool]
 ) -> AgainstChecksums:
-    """Compare a mirror with the newest checksums. If rows differ, compare again after the sink has caught up, because
-    the checksums may arrive before earlier changes in other partitions of the topic.
+    """Compare a mirror with the newest checksums. If rows differ, compare again once the sink has caught up, because
+    the checksums may arrive before earlier changes in other partitions.
     """
     result = _compared(loaded, tables, table, newest_cut())
     if result.found.is_equal and not result.found.inconclusive:

@@ -84,7 +84,9 @@ def _database(loaded: Settings, name: str, source: TableId) -> ComparedSource:
 
 
 def catch_up(loaded: Settings, table: str, settle: float) -> bool:
-    """Wait until all changes made at the source so far are in the topic and in a table. Return whether they are."""
+    """Wait until all changes that the source has made so far are in the topic and in a table. Return whether they
+    are.
+    """
     time.sleep(settle)
     options, topic = librdkafka_options(loaded.kafka), loaded.input.topic
     with closing(SchemaReader(options, loaded.input.schemas)) as reader:

@@ -1,7 +1,7 @@
 """The catalog for the Iceberg tables, configured once for two clients. Spark writes the tables, and workers and
 commands read them with pyiceberg.
 
-Properties that have the same name in both clients are passed on, and all others are translated here. Property values
+Some properties have the same name in both clients and are passed on. All others are translated here. Property values
 may contain tokens and passwords, and are never shown.
 """
 
@@ -40,16 +40,16 @@ class CatalogType(StrEnum):
     JDBC = "jdbc"
     HIVE = "hive"
     OTHER = "other"
-    """Any catalog that both Spark and pyiceberg support, with separate settings for each client."""
+    """A catalog that both Spark and pyiceberg support, with separate settings for each of them."""
 
 
 @dataclass(frozen=True)
 class CatalogAccess:
-    """A catalog's connection settings for both clients. It is sent to the workers.
+    """The settings with which both clients connect to a catalog. It is sent to the workers.
 
     Args:
         name: the catalog's name in Spark. A jdbc catalog also stores its tables under this name.
-        address: the address to use in messages, without secrets.
+        address: the address to show in messages. It contains no secrets.
         spark: the Spark settings that define the catalog.
         reader: properties for pyiceberg's catalog.
     """
@@ -142,7 +142,7 @@ class IcebergCatalog(BaseModel):
         Args:
             warehouse: the sink's warehouse.
             conf: the Spark settings from the file. Settings for this catalog take precedence.
-            store: the properties that pyiceberg needs to find the object store.
+            store: the properties with which pyiceberg finds the object store.
         """
         given = {name: value.get_secret_value() for name, value in self.properties.items()}
         prefix = f"spark.sql.catalog.{self.name}"
@@ -198,7 +198,7 @@ def _postgres(uri: str) -> tuple[str, dict[str, str]]:
 
 
 def _for_sqlalchemy(uri: str, user: str | None, password: str | None) -> str:
-    """Return the same address in SQLAlchemy's format, which pyiceberg uses to connect to the database."""
+    """Return the same address in the format of SQLAlchemy, which pyiceberg uses to connect to the database."""
     place, words = _postgres(uri)
     login = "" if user is None else quote(user, safe="") + ("" if password is None else f":{quote(password, safe='')}")
     return f"postgresql+psycopg2://{login}{'@' if login else ''}{place}?{urlencode({'connect_timeout': '20', **words})}"

@@ -17,7 +17,7 @@ _Column = Annotated[str, Field(min_length=1)]
 
 
 class LayoutSettings(BaseModel):
-    """The layout of a table's files. Unset values are the same as for a table without a layout."""
+    """The layout of a table's files. If a value is unset, the table behaves as if it had no layout."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class MaintenanceRules:
-    """Rules for maintaining table files. The defaults are the same as in the settings.
+    """Rules for maintaining table files. The defaults are those of the settings.
 
     Args:
         enabled: maintain tables automatically between batches.
-        every_seconds: the pause between the end of one run and the start of the next run.
-        budget_seconds: the time after which a run starts no further step.
-        small_files: the number of small files in a table that triggers a merge.
-        keep_days: the time for which cuts, sweeps and readers can use old versions.
-        commands_days: the time for which finished commands are kept.
+        every_seconds: the pause between the end of one run and the start of the next.
+        budget_seconds: the time after which a run starts no more steps.
+        small_files: the number of small files at which a table's files are merged.
+        keep_days: how long cuts, sweeps and readers can use old versions.
+        commands_days: how long finished commands are kept.
     """
 
     enabled: bool = True

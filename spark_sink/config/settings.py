@@ -378,7 +378,7 @@ class MetricsSettings(_Section):
 
 
 class Spark(_Section):
-    """The Spark session. Settings passed to spark-submit apply unless they are also set here."""
+    """The Spark session. Settings that are passed to spark-submit apply unless this section also sets them."""
 
     master: str | None = Field(
         default=None,
@@ -480,7 +480,7 @@ class Settings(_Section):
 
     @property
     def iceberg_catalog(self) -> CatalogAccess | None:
-        """The connection to the catalog for the Iceberg tables, or None if the tables are folders."""
+        """The connection to the catalog for Iceberg tables, or None if these tables are folders."""
         catalog, warehouse = self.tables.iceberg_catalog, self.tables.warehouse
         if catalog is None:
             return None
@@ -494,7 +494,9 @@ class Settings(_Section):
 
     @property
     def store(self) -> Mapping[str, str]:
-        """Return the settings that Spark needs to find the object store; empty if everything is in folders."""
+        """Return the settings with which Spark finds the object store. The result is empty if everything is in
+        folders.
+        """
         catalog = self.tables.iceberg_catalog
         if catalog is None:
             return self.storage.spark_conf(self.tables.warehouse, self.checkpoint)
@@ -517,5 +519,5 @@ def load(path: Path, environment: Mapping[str, str] = os.environ) -> Settings:
 
 
 def parse(text: str, environment: Mapping[str, str], where: str) -> Settings:
-    """Return the settings in a YAML text; `where` identifies it in errors."""
+    """Return the settings in a YAML text. Errors refer to the text by `where`."""
     return config.parse(Settings, text, environment, where)

@@ -16,7 +16,7 @@ class DatabaseType(StrEnum):
 
 
 NUMBERS = frozenset({"port", "connect_timeout", "read_timeout", "write_timeout"})
-"""Arguments for which PyMySQL does not accept text."""
+"""PyMySQL does not accept text for these arguments."""
 
 
 class SourceDatabase(BaseModel):

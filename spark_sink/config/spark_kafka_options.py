@@ -1,4 +1,4 @@
-"""The connection to the brokers, configured once for two clients. Spark reads events with the Java client, and the sink
+"""Connect to the brokers. One configuration serves two clients. Spark reads events with the Java client, and the sink
 reads schemas with librdkafka.
 """
 
@@ -93,7 +93,7 @@ class SparkKafka(kafka_settings.Kafka):
         return {f"kafka.{name}": value for name, value in options.items()} | self.options
 
     def _java_key(self, pem: bytes) -> str:
-        """Return the key in PKCS 8 without modern encryption, the only format that Java reads."""
+        """Return the key in PKCS 8 without modern encryption, because Java reads no other format."""
         password = None if self.ssl_key_password is None else self.ssl_key_password.get_secret_value().encode()
         try:
             key = load_pem_private_key(pem, password)

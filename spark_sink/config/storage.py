@@ -1,7 +1,7 @@
-"""The object store for tables and checkpoint, configured once for two clients. One of them, deltalake, reads
-environment variables, and Spark reads its S3A settings.
+"""Configure the object store for tables and checkpoint once, for two clients. Spark reads its S3A settings, and
+deltalake reads environment variables.
 
-Spark's web UI shows settings, so credentials are not settings. Both clients read them from the environment, or use
+Spark's web UI shows settings, so no setting contains credentials. Both clients read them from the environment, or use
 the machine's or pod's role.
 """
 
@@ -33,7 +33,7 @@ def _one_scheme(location: str) -> str:
 
 
 Location = Annotated[str, AfterValidator(_one_scheme)]
-"""A folder, or the URL of a folder in an object store, in a format that both clients understand."""
+"""A folder, or the URL of one in an object store, in a format that both clients understand."""
 
 
 def _address(value: str) -> str:
@@ -67,11 +67,13 @@ class Storage(BaseModel):
     )
 
     def enter(self, warehouse: str, environment: MutableMapping[str, str]) -> None:
-        """Make the store accessible to deltalake in this process. The settings override the environment."""
+        """Give deltalake in this process access to the store. The settings override the environment."""
         environment.update(self.environment(warehouse))
 
     def environment(self, warehouse: str) -> Mapping[str, str]:
-        """Return the environment variables that deltalake needs to find a warehouse's store; empty for a folder."""
+        """Return the environment variables with which deltalake finds a warehouse's store. The result is empty for a
+        folder.
+        """
         if not is_s3(warehouse):
             return {}
         found = {"AWS_VIRTUAL_HOSTED_STYLE_REQUEST": str(not self._by_path).lower()}
@@ -84,7 +86,9 @@ class Storage(BaseModel):
         return found
 
     def reader_properties(self, *locations: str) -> Mapping[str, str]:
-        """Return the properties that pyiceberg needs to find the store for these locations; empty for folders."""
+        """Return the properties with which pyiceberg finds the store for these locations. The result is empty for
+        folders.
+        """
         if not any(map(is_s3, locations)):
             return {}
         found = {"s3.force-virtual-addressing": str(not self._by_path).lower()}
@@ -95,7 +99,7 @@ class Storage(BaseModel):
         return found
 
     def spark_conf(self, warehouse: str, checkpoint: str, *others: str) -> Mapping[str, str]:
-        """Return the settings that Spark needs to find the store, on the driver and on executors."""
+        """Return the settings with which Spark finds the store, on the driver and on executors."""
         if not any(map(is_s3, (warehouse, checkpoint, *others))):
             return {}
         found = {"fs.s3a.path.style.access": str(self._by_path).lower()}

@@ -1,4 +1,4 @@
-"""The configured table rules, in the format that is sent to the workers."""
+"""The rules for tables from the configuration, in the form that is sent to the workers."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ from spark_sink.schema.table_spec import Formats, Mode, TableSpec, format_of, ma
 
 @dataclass(frozen=True)
 class TableRules:
-    """The configured table rules. The defaults are the same as in the settings.
+    """The configured table rules. The defaults are those of the settings.
 
     Args:
         all_scopes: whether a truncate deletes the rows from every scope. Otherwise, a truncate parks a table that
-            several scopes feed.
-        tombstone_days: the time for which deleted rows are remembered.
+            several scopes write to.
+        tombstone_days: how long deleted rows are remembered.
         policies: the policy for each kind of schema change.
-        park_rejected: the maximum number of invalid events per batch, above which the table is parked, or None for no
+        park_rejected: the maximum number of invalid events per batch. Beyond it, the table is parked. None means no
             limit.
         statements: the rules for statements that change existing rows without row events.
         soft_deletes: whether deleted rows keep their values and are never removed.
-        truncated_times: whether times are truncated to the microsecond. Otherwise, columns with finer times are text.
+        truncated_times: whether times are truncated to the microsecond. Otherwise, columns with more precise times are
+            text.
         modes: the table modes, keyed by table name or pattern.
         keys: the declared key columns, keyed by table name or pattern.
         shared: patterns for the source tables that share a table, keyed by that table's name or pattern.
@@ -37,7 +38,7 @@ class TableRules:
         formats: the table formats, keyed by table name or pattern.
         buckets: the number of buckets for new Iceberg tables, keyed by table name or pattern.
         layouts: the layout for new tables, keyed by table name or pattern.
-        max_tables: the maximum number of tables, above which no more are created.
+        max_tables: the maximum number of tables. Once it is reached, no more are created.
         parks_new: whether only an operator's commands create tables.
         contracts: the contracts by source table. A table that breaks its contract is parked.
     """

@@ -1,4 +1,6 @@
-"""Find patterns in `tables` that match no table. A misspelled pattern would leave a table with the default rules."""
+"""Find patterns in `tables` that match no table. A misspelled pattern would silently leave a table with the default
+rules.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from spark_sink.schema.table_spec import match_rule
 def unmatched_patterns(tables: TablesSettings, known: Collection[TableId]) -> list[str]:
     """Return each pattern that matches no known source table, such as `tables.modes: shop.ordrs`.
 
-    Until a table is known, the result is empty: a new pipeline is configured before its tables exist.
+    Until the first table is known, the result is empty, because a new pipeline is configured before its tables exist.
     """
     return list(_unmatched(tables, known)) if known else []
 

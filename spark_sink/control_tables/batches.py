@@ -1,4 +1,4 @@
-"""The driver's own tables. They record the parked tables and every batch's result."""
+"""The driver's own tables. They record the parked tables and the result of every batch."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ ARROW = pa.schema(
 class BatchTable(ControlTable):
     """The table `_cdc.batches`, with one row per batch.
 
-    The row is written after the batch's commits and before the batch is acknowledged. If tables change between batches
-    (through a resume or a sweep), the change gets a row without offsets.
+    The row is written after the batch's commits and before the batch is acknowledged. If a resume or a sweep changes
+    tables between batches, the change gets a row without offsets.
     """
 
     def __init__(self, warehouse: str, pipeline: str, checkpoint: str, topic: str) -> None:
@@ -56,7 +56,7 @@ class BatchTable(ControlTable):
         self._last_seen: dict[str, LastSeen] | None = None
 
     def write(self, batch: int | None, reports: Sequence[TableReport], parked: int = 0) -> None:
-        """Write a batch's row, without the tables and partitions that did not change.
+        """Write a batch's row. Tables and partitions that did not change are left out.
 
         Args:
             reports: one or more for each table; the last one counts.
@@ -111,8 +111,8 @@ class BatchTable(ControlTable):
         return f"cdc.topic_id.{self.pipeline}/{self._topic}"
 
     def _now(self) -> int:
-        """Return a time that is later than the times of all existing rows, regardless of the clock, because rows are
-        ordered only by time.
+        """Return a time that is later than the times of all existing rows, whatever the clock shows. Rows are ordered
+        only by time.
         """
         if self._ended_at is None:
             ended = self.read(["ended_at"]).column("ended_at").cast(pa.int64())
@@ -121,7 +121,7 @@ class BatchTable(ControlTable):
         return self._ended_at
 
     def reached(self) -> Mapping[int, int]:
-        """Return, for each partition, the offset after this pipeline's last finished batch, under any checkpoint."""
+        """Return, for each partition, the offset after this pipeline's last finished batch under any checkpoint."""
         reached: dict[int, int] = {}
         for offsets in self.read(["to_offsets"], topic=self._topic).column("to_offsets").to_pylist():
             for partition, offset in offsets:
@@ -133,8 +133,8 @@ class BatchTable(ControlTable):
         return Topic(self._topic, self.topic_id())
 
     def span(self, batch: int) -> Mapping[int, tuple[int, int]]:
-        """Return, for each partition, the offset of a batch's first record and the offset after its last record. The
-        batch is one of the newest checkpoint.
+        """Return the offset of a batch's first record and the offset after its last record, for each partition. The
+        batch belongs to the newest checkpoint.
 
         Raises:
             FatalError: the batch does not exist.
@@ -153,7 +153,7 @@ class BatchTable(ControlTable):
         """Merge old rows into one row per topic, and return the number of removed rows.
 
         A row is old if its batch ended before a moment (seconds since 1970) and before the newest batch. The merged
-        batches can no longer be used for a cut. Later batches still can, and their cuts do not change.
+        batches can no longer be used for a cut. Later batches can, and their cuts do not change.
         """
         rows = sorted(self.read(self._schema.names).to_pylist(), key=lambda row: row["ended_at"])
         newest = next((row for row in reversed(rows) if row["batch"] is not None and row["topic"] == self._topic), None)
@@ -185,8 +185,8 @@ def _seen(versions: Mapping[str, int], at: int) -> dict[str, LastSeen]:
 
 
 def _folded(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return one row per topic, which together replace these ordered rows. The last row has all versions, because a
-    table's versions increase with time, regardless of the topic.
+    """Return one row per topic. Together, they replace these ordered rows. The last row has all versions, because a
+    table's versions increase over time, whatever the topic.
     """
     reached: dict[str, dict[int, int]] = {}
     positions: dict[str, dict[str, str]] = {}
@@ -215,7 +215,7 @@ def _folded(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 class ControlTables:
-    """The sink's own tables for one pipeline. Call `begin` and `end` around a batch, and `changed` after changes
+    """The sink's own tables for one pipeline. Call `begin` and `end` around a batch, and `changed` after a change
     between batches.
     """
 
@@ -235,7 +235,9 @@ class ControlTables:
         return self.erased.keys(self.batches.topic)
 
     def apps(self, checkpoint: str) -> tuple[str, ...]:
-        """Return the apps of all commits that apply events: a checkpoint's batches, replays and reloads."""
+        """Return the apps of all commits that apply events. These are the batches of a checkpoint, replays and
+        reloads.
+        """
         return (f"{self.parked.pipeline}/{checkpoint}", self.parked.app, self.parked.reload_app)
 
     def create(self) -> None:
@@ -245,8 +247,8 @@ class ControlTables:
             control_table.create()
 
     def held(self) -> dict[str, Cause]:
-        """Return the parked tables. Only this process parks tables, so it reads the stored list again only if its own
-        copy may be outdated.
+        """Return the parked tables. Only this process parks tables. It therefore reads the stored list again only if
+        its own copy may be outdated.
         """
         if self._held is None:
             self._held = self.parked.held()
@@ -257,7 +259,7 @@ class ControlTables:
         self._held = None
 
     def park(self, name: str, reason: Reason, detail: str, marker: Marker) -> bool:
-        """Park a table without an event, unless it is parked already. Return whether this call parked it."""
+        """Park a table without an event, unless it is already parked. Return whether this call parked the table."""
         done = self.parked.parked_by(marker)
         if not done:
             self.parked.park(name, reason, detail, marker)

@@ -1,9 +1,8 @@
-"""Compute consistent cuts through all tables and the topic: each table's version, and the offset of the next event in
-each partition.
+"""Compute consistent cuts through all tables and the topic. A cut has each table's version and the next offset in each
+partition.
 
-A cut is computed from the rows in `_cdc.batches`, and describes the state after a batch. A resume or a sweep is
-included only from the next batch on, because another batch may have started before then and written more than the rows
-show.
+A cut describes the state after a batch. It is computed from the rows in `_cdc.batches`. A resume or a sweep is included
+only from the next batch on. Another batch may already have started before it and written more than the rows show.
 """
 
 from __future__ import annotations
@@ -17,7 +16,9 @@ from spark_sink.errors import FatalError
 
 @dataclass(frozen=True)
 class ManifestRow:
-    """The fields of a manifest row that a cut needs. A row for a change between batches has no `batch`."""
+    """The fields of a manifest row that a cut needs. If the row describes a change between batches, it has no
+    `batch`.
+    """
 
     checkpoint: str
     batch: int | None
@@ -39,11 +40,11 @@ class Cut:
 
 
 def fold(rows: Iterable[ManifestRow], topic: str, batch: int | None = None, checkpoint: str | None = None) -> Cut:
-    """Return the cut after a batch. Without a batch number, use the newest batch, under the checkpoint that ended it.
+    """Return the cut after a batch. Without a batch number, use the newest batch and the checkpoint that ended it.
 
-    Earlier batches under other checkpoints are included, too. A table gets its last recorded version, because the
-    versions of a table that is created again start from the beginning. A partition gets its highest offset, because one
-    checkpoint may have read records that another checkpoint had already read.
+    Earlier batches under other checkpoints are included, too. A table gets the version that was recorded last, because
+    a recreated table starts again at its first version. A partition gets its highest offset, because one checkpoint may
+    have read records that another one had already read.
 
     Raises:
         FatalError: the batch does not exist.
@@ -72,7 +73,9 @@ def fold(rows: Iterable[ManifestRow], topic: str, batch: int | None = None, chec
 
 
 def resume_offsets(cut: Cut, waiting: Mapping[int, int]) -> dict[int, int]:
-    """Return the offsets at which a parked table's events continue: in each partition, its first parked event."""
+    """Return the offsets at which a parked table's events continue. In each partition, this is its first parked
+    event.
+    """
     return {partition: min(offset, waiting.get(partition, offset)) for partition, offset in cut.offsets.items()}
 
 

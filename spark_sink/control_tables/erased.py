@@ -1,4 +1,6 @@
-"""The rows that operators have erased, so that no repeated event brings them back. Keys are stored as digests."""
+"""Remember the rows that operators have erased, so that no repeated event brings them back. Keys are stored as
+digests.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,7 @@ class ErasedTable(ControlTable):
         self._keys: Mapping[str, ErasedKeys] | None = None
 
     def add(self, target: str, key: RowKey, topic: Topic, offsets: Mapping[int, int]) -> None:
-        """Record that the events of a key are erased before these offsets of the canonical topic."""
+        """Record that the events of a key are erased up to these offsets of the canonical topic."""
         row = {"target": target, **msgspec.structs.asdict(key), **topic._asdict(), "offsets": sorted(offsets.items())}
         self.append([{**row, "at": time.time_ns() // 1000}])
         self._keys = None
@@ -54,7 +56,7 @@ class ErasedTable(ControlTable):
         """Return the erased keys of each table. Every pipeline that reads the topic ignores the events of these keys.
 
         Args:
-            topic_now: returns the topic. It reads a table, so call it only when the keys are needed.
+            topic_now: returns the topic. This reads a table, so call it only when you need the keys.
         """
         if self._keys is None:
             topic = topic_now()

@@ -1,4 +1,4 @@
-"""Record when each maintenance step ran on each table, so that a restarted sink does not repeat it."""
+"""Record when each maintenance step ran on each table. A restarted sink then does not repeat the step."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ class MaintenanceTable(ControlTable):
         self.append([{**one._asdict(), "at": now} for one in done])
 
     def last(self, step: str) -> Mapping[str, float]:
-        """Return, for each table, when a step was last done, in seconds since 1970."""
+        """Return when a step was last done on each table, in seconds since 1970."""
         rows = self.read(["table", "at"], step=step).group_by("table").aggregate([("at", "max")])
         return {row["table"]: row["at_max"].timestamp() for row in rows.to_pylist()}
 
     def forget_before(self, moment: float) -> int:
-        """Delete the records for steps before a moment (seconds since 1970), and return how many were deleted."""
+        """Delete the records of steps before a moment (seconds since 1970), and return how many were deleted."""
         return self.remove_before("at", moment)

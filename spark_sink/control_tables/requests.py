@@ -1,7 +1,7 @@
-"""Operator commands, stored as rows in `_cdc.commands`.
+"""Store the operators' commands as rows in `_cdc.commands`.
 
-The running job executes commands between batches, because only the job writes the tables. It responds by adding rows
-with the command's id.
+The running job executes them between batches, because nothing else writes the tables. It answers with rows that have
+the command's id.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ ARROW = pa.schema(
 
 
 class State(StrEnum):
-    """The states of a command, in order. The command's last row has the current state."""
+    """The states of a command, in the order in which they occur. The last row of a command contains its current
+    state.
+    """
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -70,7 +72,7 @@ class RequestTable(ControlTable):
         super().__init__(warehouse, NAME, pipeline, ARROW)
 
     def check(self) -> None:
-        """Raise an error unless a sink will execute commands.
+        """Raise an error unless some sink will execute commands.
 
         Raises:
             FatalError: no sink has ever run on this warehouse.
@@ -101,8 +103,8 @@ class RequestTable(ControlTable):
         return {one.target for one in self.requests() if one.command == command and not one.ended}
 
     def forget_before(self, moment: float) -> int:
-        """Delete the rows that finished commands wrote before a moment (seconds since 1970), and return how many were
-        deleted. While any command is open, delete nothing.
+        """Delete the rows of commands that finished before a moment (seconds since 1970), and return how many were
+        deleted. As long as a command is open, delete nothing.
         """
         if any(not request.ended for request in self.requests()):
             return 0
@@ -136,7 +138,7 @@ class Requests:
     _results: dict[str, str] = field(default_factory=dict)
 
     def run(self) -> bool:
-        """Run one round over all open commands. Return whether some commands are still open."""
+        """Process all open commands once. Return whether any command is still open."""
         version = self.control_table.version()
         if version != self._seen:
             self._open = [request for request in self.control_table.requests() if not request.ended]
@@ -149,7 +151,7 @@ class Requests:
         return bool(waiting)
 
     def _execute(self, request: Request) -> bool:
-        """Execute a command, and return whether the command has finished."""
+        """Execute a command, and return whether it has finished."""
         fields = {"command": request.command, "table": request.target, "id": request.id}
         try:
             if request.command not in self.actions:

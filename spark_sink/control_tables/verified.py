@@ -37,7 +37,7 @@ class Verification(NamedTuple):
         against: what the table was compared with.
         at: when the verification ended.
         batch: the batch after which the table was compared.
-        through: when that batch ended, if the table is verified through it, or None if rows differ or were skipped.
+        through: when that batch ended if the table is verified up to it, or None if rows differ or were skipped.
         differing: the number of rows that differ, or None if the comparison was inconclusive.
         left_out: the number of rows that could not be compared.
     """
@@ -53,8 +53,8 @@ class Verification(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """The last verification of a table against one source, the last successful one, and the last conclusive one, if
-    any.
+    """The last verification of a table against one source. It also has the last successful one and the last conclusive
+    one, if they exist.
     """
 
     last: Verification
@@ -73,8 +73,8 @@ class VerifiedTable(ControlTable):
         self.append([found._asdict()])
 
     def standings(self) -> list[Standing]:
-        """Return the standing of each table, in comparison with the topic, each database and checksums, ordered by
-        name. Comparisons with files and other tables are not repeated, so their results would never change.
+        """Return the standing of each table compared with the topic, each database and checksums. The result is ordered
+        by name. Comparisons with files and other tables are not repeated, so their results would stay the same forever.
         """
         found = [one for one in self._all() if one.against.partition(":")[0] in _REPEATED]
         last = {(one.table, one.against): one for one in found}
@@ -83,14 +83,14 @@ class VerifiedTable(ControlTable):
         return [Standing(one, verified.get(of), conclusive.get(of)) for of, one in sorted(last.items())]
 
     def forget(self, table: str, against: str | None) -> int:
-        """Delete a table's results, against one source or all sources, and return how many were deleted."""
+        """Delete the results of a table, against one source or all sources, and return how many were deleted."""
         if not self.exists():
             return 0
         return self.remove_equal(table=table, **({} if against is None else {"against": against}))
 
     def forget_before(self, moment: float) -> int:
-        """Delete results from before a moment (seconds since 1970), except those that the standings need, and return
-        how many were deleted.
+        """Delete results from before a moment (seconds since 1970), and return how many were deleted. Keep those that
+        the standings need.
         """
         needed = {one for standing in self.standings() for one in standing}
         old = [one for one in self._all() if one.at.timestamp() < moment]

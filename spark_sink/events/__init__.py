@@ -1,1 +1,1 @@
-"""Convert Kafka records to typed events for one table."""
+"""Convert Kafka records to typed events of one table."""

@@ -1,7 +1,8 @@
-"""Convert JSON values in images to Arrow columns exactly. Values are never rounded. A value that does not fit is an
-error.
+"""Convert the JSON values in images to Arrow columns, without losing precision. Values are never rounded. A value that
+does not fit is an error.
 
-Conversion is vectorized by column. If a column fails, the caller tries its values one by one to find the invalid ones.
+Conversion is vectorized by column. If a whole column fails, the caller tries its values one by one to find the invalid
+ones.
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ def fits(value: Any, sql: str) -> bool:
 
 
 def is_exactly(value: Any, sql: str) -> bool:
-    """Return whether a numeric value fits the type, including its sign, because integer types have no negative zero."""
+    """Return whether a numeric value fits the type. Its sign matters, because integer types have no negative zero."""
     return fits(value, sql) and not (isinstance(value, str | Decimal) and _NEGATIVE_ZERO.fullmatch(str(value)))
 
 

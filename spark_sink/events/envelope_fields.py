@@ -1,5 +1,5 @@
-"""Event fields that few tables need. These fields are decoded from the raw record on demand, so that other tables do
-not pay for decoding.
+"""Decode the fields of events that few tables need. These fields are decoded from the raw record only if they are
+needed, so that other tables do not pay for them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def details(records: pa.Table, events: Sequence[Event]) -> list[Details]:
     """Return the fields in `Details` for each event.
 
     Raises:
-        RawRecordMissing: the records were not sent along.
+        RawRecordMissing: the records were not sent with the events.
     """
     return [_read(value) for value in record_bytes(records, [event.index for event in events])]
 
@@ -52,7 +52,7 @@ def image_columns(image: str | bytes | None) -> dict[str, msgspec.Raw]:
 
 
 def with_full_after_image(event: Event, before: str | None) -> Event:
-    """Return the event with all that is known about its row in `after`: the key and, for a delete, also the before
+    """Return the event with everything that is known about its row in `after`: the key and, for a delete, the before
     image.
     """
     image: str | bytes | None = before if event.op == "d" else event.after

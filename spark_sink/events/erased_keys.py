@@ -1,4 +1,4 @@
-"""Recognize the events of rows that an operator erased. Nothing stores the keys of these rows, only their digests."""
+"""Recognize the events of rows that an operator erased. The keys themselves are not stored, only their digests."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from spark_sink.schema.table_spec import SOURCE, Mode
 
 
 class RowKey(Struct, frozen=True):
-    """The key of an erased row: its columns in the table, and the digest of their values."""
+    """The key of an erased row. It consists of columns in the table, and a digest of their values."""
 
     columns: tuple[str, ...]
     digest: str
@@ -39,13 +39,13 @@ def _keyed(shape: TableShape, columns: tuple[str, ...]) -> TableShape | None:
 
 
 ErasedKeys = Mapping[RowKey, Mapping[int, int]]
-"""For each erased key of a table, the offset in each partition of the canonical topic from which the row's events are
-applied again.
+"""The offsets in the canonical topic from which a row's events are applied again. Each erased key of a table has one
+offset per partition.
 """
 
 
 def digest_of(key: Key) -> str:
-    """Return the digest of a row's key, which stays the same when the type of a key column is widened."""
+    """Return the digest of a row's key. It stays the same when the type of a key column is widened."""
     values = [f"{value.normalize():f}" if isinstance(value, Decimal) else image_value(value) for value in key]
     texts = [value if isinstance(value, str | bool) else str(value) for value in values]
     return hashlib.sha256(msgspec.json.encode(texts)).hexdigest()
@@ -57,9 +57,8 @@ def digests_of(texts: Iterable[str], shape: TableShape) -> dict[str, str]:
 
 
 def key_texts(event: Mapping[str, Any], table: TableId, shape: TableShape) -> set[str]:
-    """Return every string that might be the key of a row that an event changes. These are the event's own keys and the
-    key columns in its images, because a declaration may replace the event's key, and a changelog has events without a
-    key.
+    """Return every string that might be the key of a row that an event changes. These are the keys of the event and the
+    key columns in its images. A declaration may replace the event's key, and events of a changelog may have none.
     """
     names = [name for name in shape.key_sent_as if name != SOURCE]
     images = [image_columns(event[name]) for name in ("before", "after")]
@@ -73,8 +72,8 @@ def without_erased(
 ) -> Sequence[Event]:
     """Return the events without those of the erased rows.
 
-    If another row takes an erased key, or an erased row takes another key, a mirror or a history keeps the other row's
-    part of the event. A changelog drops the whole event, because both halves contain the key.
+    If a row takes over an erased key, or an erased row gets another key, a mirror or a history keeps only the other
+    row's part of the event. A changelog drops the whole event, because both halves contain the key.
     """
     for columns in dict.fromkeys(key.columns for key in erased):
         of = {key.digest: offsets for key, offsets in erased.items() if key.columns == columns}
@@ -86,7 +85,7 @@ def without_erased(
 
 def _early(records: pa.Table, ends: Iterable[Mapping[int, int]]) -> Mapping[int, tuple[int, int]]:
     """Return the partition and offset of each record that precedes one of these ends, by the record's index. Such
-    records occur only if the topic is read again.
+    records appear only if the topic is read again.
     """
     last: dict[int, int] = {}
     for end in ends:

@@ -1,4 +1,4 @@
-"""Keep one table's valid events as columns, so that operations on all events need no object per event."""
+"""Keep the valid events of one table as columns, so that most operations need no object per event."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class EventColumns(Sequence[Event]):
     objects.
 
     Args:
-        columns: one row per event and one column per `Event` field, with the same names and order. `index` and the
+        columns: one row per event. The columns have the names and the order of the fields in `Event`. `index` and the
             times are int64, `after` is binary, `full` and `withholds` are booleans, and the others are text.
     """
 

@@ -1,4 +1,4 @@
-"""Find columns with times finer than a microsecond, which lakehouse tables cannot store, and truncate the values."""
+"""Find columns with times finer than a microsecond, which lakehouse tables cannot store, and truncate these times."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _images(events: Sequence[Event]) -> list[bytes]:
 
 
 class Truncated(NamedTuple):
-    """Events with times truncated to the microsecond, and the number of truncated values."""
+    """Events whose times were truncated to the microsecond, and the number of truncated values."""
 
     events: Sequence[Event]
     values: int
@@ -61,8 +61,7 @@ class Truncated(NamedTuple):
 def truncated(events: Sequence[Event], names: Collection[str]) -> Truncated:
     """Truncate the times in these columns to the microsecond by removing digits.
 
-    If a column's name cannot be searched for as text in an image, the image stays unchanged, and the value is
-    quarantined.
+    If the name of a column cannot be searched for as text, the image stays unchanged, and the value is quarantined.
     """
     count = 0
     for name in names:

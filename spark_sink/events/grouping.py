@@ -1,4 +1,6 @@
-"""Group a task's records by table: row events that can be folded, other records, and invalid records."""
+"""Group the records of a task by table. Tell apart row events that can be folded, other records, and invalid
+records.
+"""
 
 from __future__ import annotations
 
@@ -42,11 +44,11 @@ EXCLUDED = "excluded"
 
 @dataclass(slots=True)
 class Intake:
-    """One table's records: events in canonical order, records that cannot become events, and the number of records of
-    each other kind.
+    """The records of one table: events in canonical order, records that cannot become events, and the number of all
+    other records by kind.
 
-    `statements` counts statement notes. `wide` has the notes from statements that have no table, each as source,
-    database and note.
+    `statements` counts statement notes. `wide` has the notes of statements that name no table, each as source, database
+    and note.
     """
 
     events: Sequence[Event] = field(default_factory=list)
@@ -57,7 +59,7 @@ class Intake:
 
 
 def routes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Group the records by route. The records arrive sorted by route, in Arrow batches that may end anywhere."""
+    """Group the records by route. The records arrive in Arrow batches, sorted by route. A batch may end anywhere."""
     held: list[pa.RecordBatch] = []
     current: str | None = None
     for batch in batches:
@@ -77,15 +79,17 @@ def routes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
 def intake(records: pa.Table) -> dict[TableId | None, Intake]:
     """Group one route's records by source table. Records without a table have the key None.
 
-    Usually, all records are valid row events for one table. In that case, the parts that the records share are checked
-    once instead of per event, and the events stay in columns. For a few records, columns cost more than events.
+    Usually, all records are valid row events for one table. In this case, the parts that the records share are checked
+    once, not per event, and the events stay in columns. For a few records, columns cost more than events.
     """
     table = _one_table(records) if len(records) > event_columns.FEW else None
     return plain_intake(records) if table is None else {table: Intake(_sound(records))}
 
 
 def plain_intake(records: pa.Table) -> dict[TableId | None, Intake]:
-    """Group any records, event by event, with the same result as `intake`; test_grouping.py compares the two."""
+    """Group records of any kind, one by one. The result is the same as that of `intake`, and test_grouping.py compares
+    the two.
+    """
     tables: dict[TableId | None, Intake] = {}
     events: dict[TableId | None, list[Event]] = {}
     columns = _fields(records)
@@ -151,7 +155,7 @@ class _Sent(NamedTuple):
 
 
 def _statement(sent: _Sent) -> StatementImage | None:
-    """Return the statement that a record announces, or None if the statement changes no existing row."""
+    """Return the statement in a record, or None if it changes no existing row."""
     if sent.kind != "schema" or sent.notes is None:
         return None
     notes = _NOTES.decode(sent.notes)
@@ -164,7 +168,7 @@ _NOTES = msgspec.json.Decoder(list[str])
 
 
 def _one_table(records: pa.Table) -> TableId | None:
-    """Return the table if all records are valid events for a single table, or None otherwise."""
+    """Return the table if all records are valid events for this table, and None otherwise."""
     distinct = [pc.unique(records.column(name)) for name in ("kind", "source", "db", "schema", "table")]
     if any(len(values) != 1 for values in distinct):
         return None
@@ -235,14 +239,14 @@ def named_columns(events: Sequence[Event]) -> list[str]:
 
 
 def typed_keys(events: Sequence[Event], shape: TableShape) -> tuple[dict[str, Key], dict[str, tuple[Reason, str]]]:
-    """Return the typed key for every valid key text, and the error for every invalid key text."""
+    """Return the typed key for each valid key text, and the error for each invalid one."""
     texts = dict.fromkeys([event.key for event in events])
     texts.update(dict.fromkeys([event.key_old for event in events if event.key_old is not None]))
     return typed_key_texts(texts, shape)
 
 
 def typed_key_texts(texts: Iterable[str], shape: TableShape) -> tuple[dict[str, Key], dict[str, tuple[Reason, str]]]:
-    """Return the typed key for every valid text, and the error for every invalid text."""
+    """Return the typed key for each valid text, and the error for each invalid one."""
     wrong: dict[str, tuple[Reason, str]] = {}
     raw: dict[str, tuple[object, ...]] = {}
     names = shape.key_sent_as
@@ -275,8 +279,8 @@ def _typed(raw: dict[str, tuple[object, ...]], types: Sequence[str]) -> dict[str
 
 
 def _comparable(array: pa.Array) -> list[object]:
-    """Normalize key values, so that each key has a single representation. Tables and Python disagree about NaN and the
-    sign of zero.
+    """Normalize key values, so that each key has a single representation. Tables and Python do not agree about NaN and
+    the sign of zero.
 
     Raises:
         ValueError: a value is NaN.

@@ -1,9 +1,9 @@
-"""Read the images of many events in one call of Arrow's JSON reader. The call either returns the same result as
+"""Read the images of many events in one call to Arrow's JSON reader. The call either returns the same result as
 `images` or fails.
 
-Arrow accepts more than JSON, and does not distinguish an absent column from a null one. Therefore, only images that are
-flat, compact objects without escapes in their names are passed to Arrow. In these images, every quote inside a string
-is escaped, so `"name":` occurs only where the image contains the column.
+Arrow accepts more than JSON, and does not distinguish an absent column from a null one. Only images that are flat,
+compact objects without escapes in their names are therefore passed to Arrow. In these images, every quote inside a
+string is escaped, so `"name":` occurs only where the image contains the column.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ _BLOCK_BYTES = 16 * 2**20
 
 
 class NotInColumns(Exception):
-    """Events that must be folded one by one."""
+    """These events must be folded one by one."""
 
 
 def read_images(images: pa.BinaryArray, types: Mapping[str, str]) -> dict[str, pa.Array]:
-    """Return the columns in the images, with a value or null for each image. No image may be null.
+    """Return the columns of the images. Each column has a value or null for each image. No image may be null.
 
     Args:
-        types: Spark SQL type by column. An image may omit some of these columns, but must not have other columns.
+        types: Spark SQL type by column. An image may lack some of these columns, but it must not have others.
 
     Raises:
-        NotInColumns: this function cannot read an image or a value.
+        NotInColumns: this function cannot read one of the images or values.
     """
     if not len(images):
         return {name: pa.array([], arrow_type(sql)) for name, sql in types.items()}

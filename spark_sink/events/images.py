@@ -13,7 +13,7 @@ from spark_sink.schema.evolution import Plan
 
 
 class Unreadable(Exception):
-    """An image that does not match its schema. The message gives the reason without values."""
+    """An image does not match its schema. The message gives the reason, but no values."""
 
     def __init__(self, reason: Reason, message: str) -> None:
         super().__init__(message)
@@ -21,7 +21,7 @@ class Unreadable(Exception):
 
 
 class Examined(NamedTuple):
-    """A rejected event that goes to quarantine, and the event that is applied in its place."""
+    """An event that goes to quarantine, and the event that is applied in its place."""
 
     rejected: Rejected
     instead: Event
@@ -43,7 +43,7 @@ class ImageReader:
         """Return the values that an event writes, by table column.
 
         Raises:
-            Unreadable: the event has no image, or the image has columns that are not in the event's schema.
+            Unreadable: the event has no image, or its image has columns that the event's schema does not contain.
         """
         try:
             sent = image(event.after or b"")
@@ -75,9 +75,9 @@ class ImageReader:
         return next((name for name in self._plan.narrower.get(place, ()) if is_exactly(value, types[name])), place)
 
     def examined(self, event: Event) -> Examined | None:
-        """Check each value in an event's image. Return None if all values can be written.
+        """Check each value in the image of an event. Return None if all values can be written.
 
-        If only some values fit, the event is applied without the other values. An unreadable image leaves its row
+        If only some values fit, the event is applied without the others. If an image is unreadable, its row is
         incomplete.
         """
         if event.after is None or event.op == "d":

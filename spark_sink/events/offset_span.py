@@ -12,8 +12,8 @@ from spark_sink.events import event_columns
 
 
 class OffsetSpan(Struct, frozen=True):
-    """The range that some records cover. It has the first offset and the offset after the last record for each
-    partition, and the greatest position for each scope.
+    """The range that some records cover. For each partition, it has the first offset and the offset after the last
+    record. For each scope, it has the greatest position.
     """
 
     begin: Mapping[int, int] = {}
@@ -22,7 +22,7 @@ class OffsetSpan(Struct, frozen=True):
 
     @property
     def offsets(self) -> int:
-        """Return the total number of offsets that the range covers in all partitions."""
+        """Return the number of offsets that the range covers in all partitions together."""
         return sum(self.end.values()) - sum(self.begin.values())
 
     @classmethod

@@ -1,12 +1,12 @@
-"""Parked tables. A parked table does not change, and its events are stored in order until it is resumed.
+"""Parked tables. A parked table does not change. Its events are stored in order until it is resumed.
 
-The events are stored in the table `_cdc.parked`, and a table is parked while it has rows there. This is the only record
+The events are stored in the table `_cdc.parked`, and a table is parked while it has rows there. Nothing else records
 that a table is parked, so no other record can contradict it. One append parks a table together with its first events.
 When the table's last row is deleted, the table is no longer parked.
 
 Parked rows are grouped in *turns*, one per batch. A turn's number is the version that `_cdc.parked` had when the batch
-began. The number rises with every turn, regardless of checkpoints and clocks. A turn never changes, so its number can
-mark the commits that replay the turn.
+began. The number rises with every turn, whatever the checkpoints and clocks. A turn never changes, so its number can
+mark the commits that replay it.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ ARROW = pa.schema(
 
 
 class Cause(NamedTuple):
-    """The reason why a table is parked (`errors.Reason`, and a sentence without row data), with the time, the number of
-    parked events, and the source tables of these events.
+    """The reason why a table is parked: a code (`errors.Reason`), and a sentence without row data.
+
+    It also has the time, the number of parked events, and their source tables.
     """
 
     reason: str
@@ -58,7 +59,7 @@ class Parking:
         at: when the batch began, in microseconds.
         held: the parked tables by name. If another table owns the name, the events are parked under the source table's
             name.
-        again: whether this may be a repeated batch, which may have parked tables that have been resumed since.
+        again: whether the batch may be a repeated one. It may then have parked tables that have been resumed since.
     """
 
     pipeline: str = ""
@@ -86,7 +87,7 @@ class Parking:
     def rows(
         self, records: pa.Table, table: TableId | None, target: str, batch: int, parked: Sequence[Rejected]
     ) -> pa.Table:
-        """Convert those `records` that are listed in `parked` to rows for `_cdc.parked`."""
+        """Convert the `records` that `parked` lists to rows for `_cdc.parked`."""
         rows = quarantine.rows(records, table, parked)
         ours = {
             "pipeline": self.pipeline,

@@ -1,4 +1,4 @@
-"""The quarantine table: events that could not be applied, with the reason and the raw record."""
+"""The quarantine table contains events that could not be applied, each with the reason and the raw record."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ ARROW = pa.schema(
 
 
 class Rejected(NamedTuple):
-    """An event that cannot be applied: its index among the records, and the reason, without row data."""
+    """An event that cannot be applied. It has its index among the records and the reason, but no row data."""
 
     event: int
     reason: Reason
@@ -53,7 +53,7 @@ def rows(records: pa.Table, table: TableId | None, rejected: Sequence[Rejected])
     """Return the quarantine rows for the `records` that were rejected.
 
     Raises:
-        RawRecordMissing: the records were not sent along.
+        RawRecordMissing: the records were not sent with the events.
     """
     places = [one.event for one in rejected]
     values = record_bytes(records, places)
@@ -78,7 +78,7 @@ def _event_id(value: bytes | None) -> str | None:
 
 
 def event_in(value: bytes | None) -> dict[str, Any] | None:
-    """Return the event in a record, or None if the record has none."""
+    """Return the event in a record, or None if it has none."""
     body = None if value is None else datum(value)
     if body is None:
         return None

@@ -1,4 +1,4 @@
-"""Determine each event's row key: the event's own key, or the columns that `tables.keys` declares."""
+"""Determine the row key of each event. It is the event's own key, or the columns that `tables.keys` declares."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NULL = msgspec.Raw(b"null")
 
 
 def with_keys(incoming: Intake, form: TableSpec, records: pa.Table, *, is_new: bool) -> Intake:
-    """Return a table's events with the row key that the table requires. Events for unknown rows are rejected.
+    """Return the events of a table with the row key that this table requires. Events for unknown rows are rejected.
 
     A changelog needs no key, but it needs everything that an event contains about its row.
 
@@ -85,15 +85,13 @@ def _names_no_row(key: str, form: TableSpec) -> bool:
 
 
 def _by_commit(events: Sequence[Event]) -> Iterator[Event]:
-    """Return the events with the source's commit time as their time, if the commit time is known, because readers need
-    it.
-    """
+    """Return the events with the source's commit time in place of their own, if it is known. Readers need this time."""
     for event in events:
         yield event if event.committed is None else msgspec.structs.replace(event, ts=event.committed)
 
 
 def _text(image: dict[str, msgspec.Raw], key: Sequence[str]) -> str | None:
-    """Return the key columns as text if the image has a value for each of them, or None otherwise."""
+    """Return the key columns as text if the image has a value for each of them, and None otherwise."""
     if not all(image.get(name, _NULL) != _NULL for name in key):
         return None
     return msgspec.json.encode({name: image[name] for name in key}).decode()

@@ -31,12 +31,13 @@ class RowNumbers(NamedTuple):
     keys: pa.RecordBatch
 
     def of_stored(self, stored: pa.Table) -> pa.Int64Array:
-        """Return each row's number in a table with the key columns; null for rows without events."""
+        """Return the number of each row in a table with the key columns. Rows without events have null."""
         return places([column.combine_chunks() for column in stored.columns], self.keys.columns)
 
 
 def places(stored: Sequence[pa.Array], keys: Sequence[pa.Array]) -> pa.Int64Array:
-    """Return the index of each stored key among the keys, or null if it is not one of them. Null is equal to null.
+    """Return the index of each stored key among the keys. It is null if the key is not among them. Null is equal to
+    null.
 
     Args:
         stored, keys: one array for each key column.
@@ -52,9 +53,7 @@ def places(stored: Sequence[pa.Array], keys: Sequence[pa.Array]) -> pa.Int64Arra
 
 
 def _numbered(keys: pa.Array, stored: pa.Array) -> tuple[pa.Int64Array, pa.Int64Array]:
-    """Number the distinct keys, and return the numbers for both arrays. The number is null for a value that is not a
-    key.
-    """
+    """Number the distinct keys, and return the numbers for both arrays. If a value is not a key, its number is null."""
     known = pc.unique(keys)
     return tuple(pc.index_in(values, value_set=known).cast(pa.int64()) for values in (keys, stored))
 
@@ -74,7 +73,7 @@ def number_rows(keys: pa.StringArray, keys_old: pa.StringArray, shape: TableShap
 
 
 def _rows_of(texts: pa.StringArray, shape: TableShape) -> tuple[pa.Int64Array, pa.RecordBatch]:
-    """Return each string's row number, and the keys by row number. Several strings may represent the same key."""
+    """Return each string's row number, and the keys by row number. Several strings may stand for the same key."""
     types = {sent: shape.types[name] for sent, name in zip(shape.key_sent_as, shape.key, strict=True)}
     read = read_images(texts.cast(pa.binary()), types)
     columns = [read[name] for name in shape.key_sent_as]
@@ -91,7 +90,7 @@ def _rows_of(texts: pa.StringArray, shape: TableShape) -> tuple[pa.Int64Array, p
 
 
 def _combined(codes: Sequence[pa.Array], values: Sequence[pa.Array]) -> pa.Int64Array:
-    """Combine the numbers from all columns into one number per row, which is null if any of the numbers is null."""
+    """Combine the numbers from all columns into one number per row. It is null if any of the numbers is."""
     if prod(map(len, values)) > _LARGEST:
         raise NotInColumns
     whole: pa.Array = pa.array([0] * len(codes[0]), pa.int64())

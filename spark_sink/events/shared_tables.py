@@ -1,8 +1,7 @@
-"""Lakehouse tables that several source tables share, as declared in `tables.shared` (docs/sink-design.md, R16).
+"""Several source tables can share a lakehouse table, as declared in `tables.shared` (docs/sink-design.md, R16).
 
-A key column with the source table's name separates the rows from different source tables. Scopes also contain that
-name, because a raw topic partition may contain events for many tables, and truncating one table must not affect the
-others.
+A key column with the source table's name separates the rows from different source tables. Scopes contain this name,
+too. One raw partition may have events for many tables, and truncating one table must not affect the others.
 """
 
 from __future__ import annotations
@@ -43,7 +42,9 @@ def target_of(table: TableId, pattern: TablePattern) -> str:
 def pooled(
     taken: Mapping[TableId | None, Intake], catalog: SchemaCatalog, pattern: TablePattern, rules: TableRules
 ) -> tuple[dict[TableId | None, Intake], SchemaCatalog]:
-    """Group tables' events by destination, in order, and return a catalog with all of the tables' schemas."""
+    """Group the events of tables by destination, in order. Also return a catalog with the schemas of all these
+    tables.
+    """
     found: dict[TableId | None, Intake] = {}
     parts: dict[TableId, list[TableId]] = {}
     together: dict[TableId, list[Event]] = {}

@@ -1,4 +1,4 @@
-"""Read the canonical topic as a DataFrame of decoded envelopes. Only this file uses Spark's Kafka source."""
+"""Read the canonical topic as a data frame of decoded envelopes. No other file uses Spark's Kafka source."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ WITHHOLDS_SQL = """
 
 
 def stream(spark: SparkSession, settings: Settings, starting: str, limit: int) -> DataFrame:
-    """Return the canonical topic in batches of at most `limit` records. It begins at the checkpoint's offsets, or at
-    `starting` if the checkpoint has none.
+    """Return the canonical topic in batches of at most `limit` records. It begins at the checkpoint's offsets or, if
+    there are none, at `starting`.
     """
     options = {
         **_TUNING,
@@ -66,7 +66,7 @@ def stream(spark: SparkSession, settings: Settings, starting: str, limit: int) -
 
 
 class TopicRange:
-    """Rereads ranges of the canonical topic.
+    """Reads ranges of the canonical topic again.
 
     Args:
         begins: returns the first available offset in each partition.
@@ -78,7 +78,7 @@ class TopicRange:
         self.begins = begins
 
     def read(self, begin: Mapping[int, int], end: Mapping[int, int]) -> DataFrame:
-        """Return each partition's records from `begin` up to but excluding `end`."""
+        """Return the records of each partition from `begin` up to, but not including, `end`."""
         topic = self._settings.input.topic
         options = {
             **_TUNING,
@@ -104,8 +104,8 @@ def decoded(
 ) -> DataFrame:
     """Return the records with the fields that the sink needs. `kind` is null if a record cannot be decoded.
 
-    `value` is the raw record for the quarantine. It is present if a record cannot be decoded, and for rows on the
-    routes in `carried` (if `carried` is None, on all routes). All records with the same `route` or `bucket` must be in
+    `value` is the raw record for the quarantine. It is present if the record cannot be decoded, and for rows on the
+    routes in `carried` (on all routes if `carried` is None). All records with the same `route` or `bucket` must be in
     one task. `extra_columns` are passed through.
     """
     opened = records.select("partition", "offset", "value", _fields(NEEDED).alias("event"), *extra_columns)

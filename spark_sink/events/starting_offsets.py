@@ -1,5 +1,6 @@
-"""Choose the offsets at which a new checkpoint begins: those that its pipeline has reached, or else the configured
-ones."""
+"""Choose the offsets at which a new checkpoint begins. They are the ones that its pipeline has reached or, failing
+that, the configured ones.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +23,12 @@ def starting_offsets(topic: str, configured: Starting, reached: Mapping[int, int
     """Return the `startingOffsets` option. Spark ignores this option once the checkpoint has offsets.
 
     Args:
-        configured: `earliest`, `latest`, or offsets by partition; other partitions are read from their beginning.
-        reached: the offset that the pipeline has reached in each partition; empty for a new pipeline.
+        configured: `earliest`, `latest`, or offsets by partition. All other partitions are read from their beginning.
+        reached: the offset that the pipeline has reached in each partition. Empty for a new pipeline.
         ends: the end offset for every partition in the topic.
 
     Raises:
-        ConfigError: an offset or partition is not in the topic.
+        ConfigError: an offset or a partition does not exist in the topic.
     """
     if reached:
         source, wanted = "the manifest", reached

@@ -1,4 +1,4 @@
-"""Identify the canonical topic. Its offsets are invalid once the topic is deleted and recreated."""
+"""Identify the canonical topic. Its offsets become invalid when the topic is deleted and recreated."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ _NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 
 
 def topic_id(connection: Mapping[str, Any], topic: str) -> str | None:
-    """Return the id that Kafka assigned to a topic on creation, or None if the topic does not exist or has no id.
+    """Return the id that Kafka assigned to a topic when it was created. Return None if the topic does not exist or has
+    no id.
 
     Args:
         connection: librdkafka settings.

@@ -24,8 +24,7 @@ class TopicRecord(NamedTuple):
 def read_range(
     client_options: Mapping[str, str], topic: str, begin: Mapping[int, int], end: Mapping[int, int]
 ) -> Generator[TopicRecord]:
-    """Yield the records with a value in each partition from `begin` up to but excluding `end`, one partition after
-    another.
+    """Yield the records that have a value, from `begin` up to, but not including, `end`. One partition follows another.
 
     Raises:
         FatalError: the brokers do not answer, or records in the range have been deleted.

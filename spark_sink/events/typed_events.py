@@ -1,4 +1,4 @@
-"""Events as typed values, with one row per event, for tables that store events or versions instead of only the latest
+"""Keep events as typed values, one row per event. Tables that store events or versions need them, not just the latest
 row.
 """
 
@@ -31,8 +31,8 @@ def entries(events: Sequence[Event], reader: ImageReader, types: Mapping[str, st
     """Return the events, with one column for each column of their after images.
 
     Args:
-        partly: whether to apply an event without the values that do not fit, as if the event had omitted them. If
-            false, the whole event is omitted. In both cases, the event is also listed as rejected.
+        partly: whether to apply an event without the values that do not fit, as if the source had not sent them. If
+            false, the whole event is left out. In both cases, the event is also listed as rejected.
     """
     kept: list[tuple[Event, Mapping[str, Any]]] = []
     rejected: list[Rejected] = []

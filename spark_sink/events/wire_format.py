@@ -1,4 +1,4 @@
-"""The fields that the sink reads from canonical records, and access to the raw records."""
+"""Decode the fields of canonical records that the sink reads, and access the raw records."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def reader_schema_text(fields: Collection[str] = NEEDED) -> str:
 # Raw records make up half of the data sent to the workers, and few tables need these records. Therefore, raw records
 # are only sent along for the tables that requested them.
 class RawRecordMissing(Exception):
-    """A table needs raw records that were not sent along with its events. The driver runs the table's task again with
-    the raw records.
+    """A table needs raw records that were not sent with its events. The driver runs the table's task again with the raw
+    records.
     """
 
 

@@ -1,1 +1,1 @@
-"""The state of a single row and its events, in plain Python."""
+"""Model the state of a single row and its events in plain Python."""

@@ -1,4 +1,4 @@
-"""A row event for the fold, and the meaning of its position. This module uses neither Spark nor tables."""
+"""Represent a row event for the fold, and the meaning of its position. This module uses neither Spark nor tables."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ DUPLICATE, SUPERSEDED, TRUNCATED = "duplicate", "superseded", "truncated"
 
 
 class Event(Struct, frozen=True, gc=False):
-    """A row event, with the fields that the sink needs.
+    """A row event, reduced to the fields that the sink needs.
 
     `index` is its record's index. `ts` is `ts_origin_us`, `committed` is `ts_commit_us` and `tx` is `tx.id`, if known.
     An unknown key is empty. `withholds` means that the event may have changed a column whose new value it does not
@@ -69,22 +69,22 @@ class Event(Struct, frozen=True, gc=False):
     @property
     def leaves_gaps(self) -> bool:
         """Return whether the event leaves a column unknown. The event may withhold a column, or a new row may lack a
-        column from its schema.
+        column of its schema.
 
-        A full image contains every column, so the event's issues affect only the before image.
+        A full image contains every column, so the issues of the event affect only the before image.
         """
         return not self.full and (self.withholds or (self.op in RESETS and self.schema_id is not None))
 
 
 def gap(event: Event) -> Event:
-    """Return the gap that replaces an event in quarantine."""
+    """Return the gap that takes the place of a quarantined event."""
     return replace(event, op=GAP, after=None, schema_id=None)
 
 
 def withholding(event: Event, after: bytes) -> Event:
     """Return the event with an image that lacks some values, as if the source had not sent them.
 
-    An update then keeps the stored values in the missing columns, as in any column that an event withholds.
+    An update then keeps the stored values of these columns, just as for any column that an event withholds.
     """
     return replace(event, after=after, full=False, withholds=True)
 
@@ -97,7 +97,7 @@ class Latest(NamedTuple):
 
 
 class StatementImage(Struct, frozen=True):
-    """The part of a statement that the sink uses: the event's notes, and the text of the after image."""
+    """The part of a statement that the sink uses: its notes, and the text of the after image."""
 
     notes: tuple[str, ...]
     after: str | None = None

@@ -1,5 +1,5 @@
-"""Fold many row changes into one change per row. This module decides which images make up a row, but does not read the
-values in the images.
+"""Fold many row changes into one change per row. This module decides which images make up a row. It does not read the
+values in them.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from spark_sink.model.row import (
 
 @dataclass(slots=True)
 class Folded:
-    """The rows that changed in a batch, by key, and the special cases that occurred.
+    """The rows that changed in a batch, by key, and the special cases that came up.
 
     Args:
-        undecided: the number of rows removed while two rows may have had the same key, if it is unknown which of them
-            was removed.
-        outlived: the events that would bring back a row that another scope has since deleted.
+        undecided: the number of rows that were removed while two rows may have had the same key, if it is unknown which
+            of the two was removed.
+        outlived: the events that would bring back a row which another scope has since deleted.
     """
 
     rows: Mapping[Key, Row]
@@ -46,13 +46,13 @@ def fold(
     latest: Mapping[str, Latest] = MappingProxyType({}),
     is_repeat: IsRepeat = never,
 ) -> Folded:
-    """Return the rows after applying `events`, which are in canonical order.
+    """Return the rows after `events` have been applied in canonical order.
 
     Args:
         keys: the typed key for every key text in `events`.
         marks: the stored markers for every key in `events` that is stored.
         floors: the position of the last truncate in each scope.
-        latest: the position that each scope has reached in this batch, including events for other rows.
+        latest: the position that each scope has reached in this batch, counting events for other rows.
         is_repeat: see `IsRepeat`.
 
     Raises:
@@ -109,8 +109,8 @@ def _move(event: Event, old: Row, new: Row, floor: str, folded: Folded, is_repea
     """Apply a key change: delete the old row and insert the new one. If the event is partial, the new row takes the
     missing values from the old one.
 
-    The delete and the insert are checked separately, because one of the two rows may have changed since. If two rows
-    had the old key in one transaction, the older row is moved.
+    The delete and the insert are checked separately, because either row may have changed since. If two rows had the old
+    key within one transaction, the older of them is moved.
     """
     old_stale, new_stale = old.stale(event), new.stale(event)
     if old_stale and new_stale:
@@ -140,7 +140,7 @@ def _leave(row: Row, event: Event, folded: Folded, is_repeat: IsRepeat) -> Row |
 
 
 def check_epoch(event: Event, last: str) -> None:
-    """Reject a snapshot row that arrives after the row has changed, unless the row began with this snapshot row. The
+    """Reject a snapshot row that arrives after its row has changed, unless the row began with this snapshot row. The
     position does not show whether the snapshot row is newer than the change.
 
     Raises:

@@ -1,12 +1,14 @@
-"""A row's state: its events, merged by position (docs/sink-design.md). This module uses neither Spark nor tables.
+"""Merge the events of a row by position. The result is the row's state (docs/sink-design.md). This module uses neither
+Spark nor tables.
 
-A row has a reset, which is the last event that set the whole row: an insert, a full update or a delete. There may be
-patches after the reset. Each column is stored with the position that wrote the column, and the later position wins.
-Therefore, the order of arrival does not matter within a scope. Between scopes, the order of arrival decides: when
-another scope writes the row, a new turn begins, which takes precedence over everything before it.
+A row has a reset: the last event that set the whole row, which is an insert, a full update or a delete. There may be
+patches after the reset. Each column is stored with the position of the event that wrote it, and the later position
+wins. Within a scope, the order of arrival therefore does not matter. Between scopes, the order of arrival decides. When
+another scope writes the row, a new turn begins, and it takes precedence over everything before.
 
 Under arrival order, a scope delivers a row's events in order. An event at or before the row's last position is
-therefore a repetition, and only the last position is stored. The merge is the same, but needs no additional state.
+therefore a repetition, and only the last position has to be stored. The merge is the same, but it needs no further
+state.
 """
 
 from __future__ import annotations
@@ -31,15 +33,15 @@ from spark_sink.model.event import (
 
 
 class Memory(Struct, frozen=True, omit_defaults=True):
-    """Additional state that few rows need, stored as JSON in the column `_cdc_state`. Empty state is stored as NULL.
+    """More state, which few rows need. It is stored as JSON in the column `_cdc_state`. Empty state is stored as NULL.
 
     Args:
-        reset: the position of the last reset, if patches follow it; otherwise "".
+        reset: the position of the last reset if patches follow it, and "" otherwise.
         columns: for each column patched after the reset, the position of the patch.
         seen: the greatest positions in other scopes.
-        loaded: the position of the snapshot row that the row began with, if changes followed.
-        gap: the greatest position of an event that left the row incomplete: a quarantined event, or a patch that
-            withholds a column.
+        loaded: the position of the snapshot row that the row began with, if changes have followed.
+        gap: the greatest position of an event that left the row incomplete. Such an event is in quarantine, or is a
+            patch that withholds a column.
         aside: the row that had the key before this one.
     """
 
@@ -55,9 +57,9 @@ NOTHING = Memory()
 
 
 class RowMark(Struct, frozen=True, gc=False):
-    """The sink's own columns in a stored row. They include the scope that wrote the row last, the row's position in
-    that scope, and the time at which the source committed the event at this position (microseconds, UTC, or None if
-    unknown).
+    """The sink's own columns in a stored row. They include the scope that wrote the row last and the row's position in
+    it. They also include the time at which the source committed the event at this position (microseconds, UTC, or None
+    if unknown).
     """
 
     scope: str
@@ -69,7 +71,7 @@ class RowMark(Struct, frozen=True, gc=False):
 
 
 class Image(NamedTuple):
-    """An event whose image is part of the row. Later turns take precedence over earlier ones; within a turn, positions
+    """An event whose image is part of the row. Later turns take precedence over earlier ones. Within a turn, positions
     decide.
     """
 
@@ -79,14 +81,16 @@ class Image(NamedTuple):
 
 
 class Content(NamedTuple):
-    """The columns to write for a row, and the positions to store with these columns."""
+    """The columns to write for a row, and the positions to store with them."""
 
     sent: Mapping[str, Any]
     columns: dict[str, str]
 
 
 class SetAside(NamedTuple):
-    """The row that had the key before; see `Aside`. `row` has the state of the row before the transaction's event."""
+    """The row that had the key before; see `Aside`. `row` has the state that the row had before the transaction's
+    event.
+    """
 
     transaction: SourceTransaction
     row: Row
@@ -112,7 +116,8 @@ class Row:
         stored: the stored row that provides columns, if any.
         whole: whether the stored row provides all columns that no image has. Otherwise, it provides only the columns in
             `held`.
-        held: the positions of stored columns that patches wrote. They are comparable with images from turn `held_turn`.
+        held: the positions of stored columns that patches wrote. They can be compared with images from turn
+            `held_turn`.
         images: the images on top of the stored columns, in order.
         positions: the greatest position in each scope.
         committed: the commit time of the event at the greatest position in the current scope.
@@ -180,8 +185,8 @@ class Row:
         """Record the event's position. Return whether another scope wrote the row before.
 
         Args:
-            floor: the position of the last truncate in the event's scope. If the truncate appears again, it precedes
-                this turn.
+            floor: the position of the last truncate in the event's scope. If the same truncate arrives again, it
+                precedes this turn.
         """
         changed = self.scope is not None and self.scope != event.scope
         if self.scope != event.scope:
@@ -194,13 +199,15 @@ class Row:
         return changed
 
     def insert(self, event: Event) -> None:
-        """Apply a new row. Set aside any other row with its key, because the transaction may still move that row."""
+        """Apply a new row. Set aside any other row with the same key, because the transaction may still move that
+        row.
+        """
         aside = self.set_aside(event) if event.tx is not None or event.committed is not None else None
         self.write(event)
         self.aside = aside
 
     def write(self, event: Event) -> None:
-        """Apply a snapshot row or an update to the row. Afterwards, no other row has the row's key."""
+        """Apply a snapshot row or an update to the row. Afterwards, no other row has the same key."""
         self.aside = None
         if event.resets:
             self._cut(event.pos)
@@ -237,7 +244,7 @@ class Row:
                 self.aside = None
 
     def outlives(self, event: Event) -> bool:
-        """Return whether the row was deleted in another scope after the source committed this event.
+        """Return whether another scope deleted the row after the source committed this event.
 
         Between scopes, the order of arrival decides, unless the commit times contradict it.
         """
@@ -247,7 +254,7 @@ class Row:
         return event.committed < self.committed and event.pos > self.positions.get(event.scope, "")
 
     def set_aside(self, event: Event) -> SetAside | None:
-        """Return the row that has the key before the event's row takes the key, or None if no row has it.
+        """Return the row that has the key just before the event's row takes it, or None if no row has it.
 
         Only the latest event for the key determines which row is overwritten.
         """
@@ -256,11 +263,10 @@ class Row:
         return SetAside(event.transaction, replace(self, last=None, aside=None), event.op == "c")
 
     def leave(self, event: Event, is_repeat: IsRepeat) -> Row | None:
-        """Remove the row with this key, because the row is deleted or moves to another key. Return the removed row, or
-        None.
+        """Remove the row with this key, because it is deleted or gets another key. Return the removed row, or None.
 
-        If two rows had the key in one transaction, the older row is removed. If the source does not report whether it
-        was one transaction, the newer row is kept and marked as incomplete, and None is returned.
+        If two rows had the key in one transaction, the older row is removed. If the source does not show whether it was
+        one transaction, the newer row is kept and marked as incomplete. None is returned.
         """
         aside, self.aside = self.aside, None
         same = False if aside is None else aside.transaction.includes(event.transaction)
@@ -285,7 +291,7 @@ class Row:
                 self.gap = max(self.gap, event.pos)
 
     def become(self, old: Row, event: Event) -> None:
-        """Replace this row by the row `old` with the event's columns on top. This is valid only if no later event is
+        """Replace this row by the row `old`, with the event's columns on top. This is valid only if no later event is
         known.
         """
         self._cut(event.pos)
@@ -306,8 +312,8 @@ class Row:
             self.stored = None
 
     def content(self, read: Callable[[Event], Mapping[str, Any]]) -> Content:
-        """Return the columns from the images. Later images replace earlier images, and no image replaces a stored
-        column that has a later position.
+        """Return the columns from the images. Later images replace earlier ones, but no image replaces a stored column
+        with a later position.
         """
         sent: dict[str, Any] = dict(self.known)
         columns: dict[str, str] = {}
@@ -324,7 +330,7 @@ class Row:
         return Content(sent, columns)
 
     def keeps(self, name: str) -> bool:
-        """Return whether unwritten columns keep their stored values."""
+        """Return whether columns that are not written keep their stored values."""
         return self.whole or name in self.held
 
     def mark(self, columns: Mapping[str, str], aside: Aside | None = None) -> RowMark:
@@ -350,8 +356,8 @@ class Row:
 
 
 def has_ended(transaction: SourceTransaction, pos: str, latest: Mapping[str, Latest]) -> bool:
-    """Return whether the transaction that wrote at `pos` has ended. A transaction has ended when its scope has reached
-    another transaction.
+    """Return whether the transaction that wrote at `pos` has ended. A transaction has ended once its scope has reached
+    another one.
     """
     reached = latest.get(transaction.scope)
     return reached is not None and reached.pos > pos and transaction.includes(reached.transaction) is False

@@ -1,9 +1,9 @@
-"""The versions of one row, in order. Each version results from an event, and has a beginning and an end. This module
-uses neither Spark nor tables.
+"""Keep the versions of one row, in order. Each version is the result of an event, and has a beginning and an end. This
+module uses neither Spark nor tables.
 
 A version is identified by the scope and position of the event that began it. Therefore, a repeated event adds nothing.
-A late event is inserted at its position, and all later versions are recomputed (docs/sink-design.md §4). Positions are
-comparable within a scope. When another scope writes the row, a new turn begins, as in row.py.
+A late event is inserted at its position, and all later versions are computed again (docs/sink-design.md §4). Positions
+are comparable within a scope. When another scope writes the row, a new turn begins, as in row.py.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Truncate(Struct, frozen=True):
 
 
 class TakenKey(Struct, frozen=True):
-    """A version of a row that took over another row's key, in a transaction that may not have ended (see `Aside`).
+    """A version of a row that took over another row's key in a transaction that may not have ended (see `Aside`).
 
     Args:
         key: the key column values, in the format that images use.
@@ -55,7 +55,7 @@ class TakenKey(Struct, frozen=True):
 
 
 class End(Struct, frozen=True):
-    """The end of a version: the next event, or a truncate (`t`) with its position in the version's scope."""
+    """The end of a version. It is the next event, or a truncate (`t`) with its position in the version's scope."""
 
     op: str | None
     scope: str
@@ -69,9 +69,9 @@ class Version:
 
     Args:
         op: the event's operation, or None if the event was quarantined.
-        sets: the columns that the event contains, or None if it set the whole row.
-        values: the values in the event; after `Timeline.settle`, the values of all columns.
-        gap: whether the event's own content leaves the row incomplete.
+        sets: the columns that the event contains, or None if the event set the whole row.
+        values: the values in the event or, after `Timeline.settle`, the values of all columns.
+        gap: whether the event itself leaves the row incomplete.
     """
 
     turn: int
@@ -92,7 +92,7 @@ class Version:
 
     @property
     def stored_sets(self) -> Sequence[str | None] | None:
-        """Return `sets` in its stored form, which includes a null if the event is a patch that withholds a column."""
+        """Return `sets` as it is stored, with a null if the event is a patch that withholds a column."""
         withholds = self.gap and self.op is not None
         return self.sets if self.sets is None or not withholds else (*self.sets, None)
 
@@ -122,7 +122,7 @@ class Timeline:
         self._stale_from = len(self.versions)
 
     def turn_of(self, event: Event) -> int | str:
-        """Return the turn to which the event belongs, or the reason why the event changes nothing."""
+        """Return the turn that the event belongs to, or the reason why the event changes nothing."""
         if (event.scope, event.pos) in self._known:
             return DUPLICATE
         last = self.versions[-1] if self.versions else None
@@ -165,7 +165,7 @@ class Timeline:
         self._stale_from = min(self._stale_from, after)
 
     def before(self, turn: int, scope: str, pos: str) -> Version | None:
-        """Return the row's state before the event at this position, or None if the row does not exist."""
+        """Return the state of the row before the event at this position, or None if the row does not exist."""
         self.settle()
         place = bisect.bisect_left(self.versions, (turn, pos), key=lambda one: one.place)
         found = self.versions[place - 1] if place else None
@@ -180,7 +180,7 @@ class Timeline:
         return event.ts < last.ts and event.pos > self._seen.get(event.scope, "")
 
     def alive(self, event: Event) -> Version | None:
-        """Return the row that already has the event's key, or None if no row has the key or the event is late."""
+        """Return the row that already has the event's key. Return None if no row has it, or if the event is late."""
         turn = self.turn_of(event)
         if not isinstance(turn, int) or (self.versions and self.versions[-1].place > (turn, event.pos)):
             return None
@@ -224,8 +224,8 @@ class Timeline:
             self.changed.add(version.place)
 
     def _truncated(self, version: Version, scope: str = "", pos: str = "") -> Truncate | None:
-        """Return the first truncate after the version. If another position is given, the truncate must be before that
-        position.
+        """Return the first truncate after the version. If another position is given, the truncate must come before
+        it.
         """
         between = [
             one

@@ -1,1 +1,1 @@
-"""Commands that operators send to a running sink, and the state that operators can see."""
+"""Execute the commands that operators send to a running sink, and show them the state of its tables."""

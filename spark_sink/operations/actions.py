@@ -36,10 +36,10 @@ log = structlog.get_logger()
 
 
 class Actions:
-    """The actions behind operator commands. Each action can be repeated after a crash, and skips finished work.
+    """The actions behind operator commands. Each action can be repeated after a crash. It then skips finished work.
 
     Args:
-        limit: the approximate number of parked events to replay before the next batch.
+        limit: roughly how many parked events to replay before the next batch.
         topic: the topic from which tables are rebuilt.
         layouts: changes the layouts of tables.
         erase: erases rows.
@@ -121,10 +121,10 @@ class Actions:
         return self._replay(target)
 
     def _replay(self, target: str, *, accepts: bool = False) -> RequestAnswer:
-        """Replay part of the parked events.
+        """Replay a part of the parked events.
 
         Args:
-            accepts: whether to accept the table in its current state, even if the manifest records a different state.
+            accepts: whether to accept the table as it is now, even if the manifest records a different state.
         """
         self._check_sources(target)
         # Someone else changed the table, and the operator accepts its current state.
@@ -154,8 +154,8 @@ class Actions:
         return RequestAnswer(result)
 
     def rebuild(self, target: str, argument: str | None) -> RequestAnswer:
-        """Read the topic again for one table, slice by slice, up to its first parked event. Then replay the parked
-        events.
+        """Read the topic again for one table, slice by slice, up to the table's first parked event. Then replay the
+        parked events.
         """
         self._check_not_reloading(target)
         if self._slices is None:
@@ -242,7 +242,7 @@ class Actions:
         self._unaccounted[target] += sum(sum(report.counters.statements.values()) for report in reports)
 
     def _rebuild_failed(self, target: str, why: str) -> None:
-        """Keep the table parked with the reason, under another turn, so that the next rebuild starts from the
+        """Keep the table parked with the reason, but in another turn, so that the next rebuild starts from the
         beginning.
         """
         turn = self._control.parked.rebuild(target)
@@ -284,7 +284,7 @@ class Actions:
         return answer
 
     def adopt(self, target: str, argument: str | None) -> RequestAnswer:
-        """Assign a table to another source table, whose events then change its rows."""
+        """Assign a table to another source table. From then on, that table's events change the rows."""
         self._check_not_reloading(target)
         source = parse_source(argument or "")
         table = self._tables.open(target)
@@ -313,11 +313,10 @@ class Actions:
         return [] if table is None else [TableReport(target, target, 0, Done(), TableCounters(), version=table.version)]
 
     def park_changed(self) -> None:
-        """Park the tables that were rolled back to a state before the state in the manifest. This runs before the first
-        batch.
+        """Park the tables that were rolled back to a state older than the one in the manifest. This runs before the
+        first batch.
 
-        A removed table is parked only by the first event that would create it again, because the table may no longer
-        have a source.
+        A removed table is parked only when an event would create it again, because it may no longer have a source.
         """
         seen, held = self._control.batches.last_seen(), self._control.held()
         for name, refusal in changed_by_others(seen, held, self._tables.open).items():
@@ -329,7 +328,7 @@ class Actions:
             self._changed()
 
     def _check_sources(self, target: str) -> None:
-        """Raise an error unless the configuration still allows the tables of the parked events."""
+        """Raise an error unless the configuration still allows the tables that the parked events belong to."""
         for source in self._control.held()[target].sources:
             if self._rules.excludes(source):
                 raise FatalError(
@@ -357,7 +356,7 @@ class Actions:
         return RequestAnswer(f"{cause.events - (left.events if left is not None else 0)} events discarded")
 
     def sweep(self, target: str, argument: str | None) -> RequestAnswer:
-        """Delete the rows that were missing from a reload."""
+        """Delete the rows that a reload did not contain."""
         table = self._tables.open(target)
         if table is None:
             raise FatalError(f"table {target!r} does not exist")
@@ -380,7 +379,7 @@ class Actions:
         return RequestAnswer(f"{count} rows deleted")
 
     def maintain(self, target: str, argument: str | None) -> RequestAnswer:
-        """Maintain the files in one table or in all tables. With many tables, this takes several rounds."""
+        """Maintain the files in one table or in all tables. If there are many tables, this takes several rounds."""
         if target != ALL_TABLES and target not in OWN_TABLES:
             self._known(target)
         names = self._left.get(target) or (self._maintenance.tables() if target == ALL_TABLES else [target])
@@ -419,7 +418,7 @@ class Actions:
 
 
 def parse_source(text: str) -> TableId:
-    """Parse a source table written as `source/db/schema/table`. A level that a source does not have is empty.
+    """Parse a source table written as `source/db/schema/table`. If a source does not have a level, that level is empty.
 
     Raises:
         ConfigError: the text has another format.
@@ -432,7 +431,7 @@ def parse_source(text: str) -> TableId:
 
 
 def _is_source(name: str) -> bool:
-    """Return whether this is a source table's name. Events are parked under the source table's name if another table
-    has the lakehouse name.
+    """Return whether this is a source table's name. If another table has the lakehouse name, events are parked under
+    the source table's name.
     """
     return "/" in name

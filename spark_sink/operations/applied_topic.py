@@ -35,7 +35,7 @@ class AppliedTopic:
     def changes(
         self, source: TableId, ends: Mapping[int, int], kept: Callable[[Change, int, int], Change | None]
     ) -> Iterator[Change]:
-        """Yield a source table's changes. `kept` returns the part of a change that must be applied. Its arguments are
+        """Yield a source table's changes. `kept` returns the part of a change that has to be applied. Its arguments are
         the change, its partition and its offset.
         """
         for partition, offset, value in read_range(self._options, self._name, self._begins, ends):

@@ -52,7 +52,7 @@ Row: TypeAlias = dict[str, Any]
 
 
 class Outside(Protocol):
-    """The table as another program sees it, and its removal."""
+    """The table as another program sees it, and how to remove it."""
 
     def rows(self, *columns: str) -> list[tuple[Any, ...]]:
         """Return these columns of all rows, in the order of the first column."""
@@ -75,8 +75,9 @@ class Candidate:
     """The parts of the sink that write one table.
 
     Args:
-        probe: a function that tests the catalog as the sink does at startup, or None for tables that are in no catalog.
-        catalog: a function that returns the catalog that registers tables and keeps views, or None if the sink does
+        probe: a function that tests the catalog just as the sink does at startup, or None for tables that are in no
+            catalog.
+        catalog: a function that returns the catalog which registers tables and keeps views, or None if the sink does
             neither.
         is_registered: whether this catalog registers the table.
         has_view: whether the sink keeps a view of the table.
@@ -113,7 +114,7 @@ class CertifiedStep(Struct, frozen=True):
 
 
 class CertifiedTable(Struct, frozen=True):
-    """The steps that were done to one table."""
+    """The steps that were performed on one table."""
 
     format: Format
     engine: Engine
@@ -145,10 +146,10 @@ class Certificate(Struct, frozen=True):
 
 
 class _Step(NamedTuple):
-    """One step, and the sink's reason for needing it.
+    """One step, and the reason why the sink needs it.
 
     Args:
-        needs: the step on which this step depends, or "" if the step is always possible.
+        needs: the step that this one depends on, or "" if it is always possible.
     """
 
     name: str
@@ -188,7 +189,7 @@ def _timed(candidate: Candidate, steps: Sequence[_Step]) -> Iterator[tuple[_Step
 
 @dataclass
 class _Run:
-    """One run. `_expected` has the rows that the table must have, by key."""
+    """One run. `_expected` contains the rows that the table must have, by key."""
 
     candidate: Candidate
     _expected: dict[int, Row] = field(default_factory=dict)
@@ -376,7 +377,7 @@ class _Run:
         inserts_only: bool,
         kept: Mapping[str, list[bool]] | None = None,
     ) -> None:
-        """Write rows to an opened table as a batch does, including the orders that the driver executes."""
+        """Write rows to an opened table as a batch does, including the orders for the driver."""
         table.keep_deleted_rows(apart=True)
         table.write(_changes(table.shape, rows, kept or {}, inserts_only=inserts_only), Marker(self._app, self._batch))
         for why in self.candidate.writer.carry_out(
@@ -415,7 +416,7 @@ class _Run:
         return found
 
     def _wants(self, **traits: bool) -> None:
-        """Raise Note if the catalog lacks a trait that this step tests."""
+        """Raise Note if the catalog lacks the trait that this step tests."""
         if self.candidate.probe is not None:
             known = self.candidate.tables.catalog_traits
             for name, wanted in traits.items():

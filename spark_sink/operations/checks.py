@@ -1,4 +1,6 @@
-"""Check everything that `spark-sink run` depends on. If a check fails, only dependent checks are skipped."""
+"""Check everything that `spark-sink run` depends on. If a check fails, only the checks that depend on it are
+skipped.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ _SECONDS = 10.0
 _BROKERS, _JAVA, _WAREHOUSE = "brokers", "Java and jars", "tables.warehouse"
 
 NEEDED_BY_SPARK = frozenset({_JAVA, _WAREHOUSE})
-"""The checks without which no table can be written."""
+"""If any of these checks fails, no table can be written."""
 
 State: TypeAlias = Literal["ok", "note", "WRONG"]
 """A note is a result that the operator has to judge. It does not prevent `run` from starting."""
@@ -51,10 +53,10 @@ class Question(NamedTuple):
     """A check for something that the sink needs.
 
     Args:
-        ask: returns its finding. It raises Note if the finding is a note, and any other exception if the finding is
+        ask: returns its finding. It raises Note if the finding is a note. Any other exception means that the finding is
             wrong.
-        advice: what to do if the check fails, for errors from libraries, which give no advice.
-        needs: the subject of the check on which this check depends; "" for independent checks.
+        advice: what to do if the check fails. Errors from libraries need this, because they give no advice.
+        needs: the subject of the check that this one depends on, or "" for independent checks.
     """
 
     subject: str
@@ -134,8 +136,8 @@ def _catalog_question(settings: Settings) -> Question:
 
 
 def _catalog(settings: Settings) -> str:
-    """Request the namespaces from the catalog for Iceberg tables. Whether the catalog can create tables is only tested
-    when the sink starts.
+    """Ask the catalog for the namespaces of Iceberg tables. Whether the catalog can create tables is tested only when
+    the sink starts.
     """
     catalog = settings.iceberg_catalog
     FormatTables(settings.tables.warehouse, catalog=catalog).iceberg_catalog.reach()
@@ -175,7 +177,7 @@ def _patterns(settings: Settings) -> str:
 
 
 def _partitions(settings: Settings, topic: str) -> int:
-    """Return a topic's partition count, and make sure that the user can read the topic."""
+    """Return the number of partitions in a topic, and make sure that the user can read it."""
     admin = AdminClient({**librdkafka_options(settings.kafka), "log_level": 0})
     (future,) = admin.describe_topics(
         TopicCollection([topic]), include_authorized_operations=True, request_timeout=_SECONDS
@@ -252,7 +254,7 @@ def _layouts(settings: Settings) -> str:
 
 
 def reader_questions(settings: Settings, readers: Iterable[Reader]) -> list[Question]:
-    """Return a check for each reader: whether it can read the pipeline's tables."""
+    """Return a check for each reader, which finds out whether it can read the pipeline's tables."""
     advice = "the tables cannot be read: check tables.warehouse"
     return [Question(f"reader {reader}", partial(_reads, settings, reader), advice) for reader in readers]
 
@@ -271,7 +273,7 @@ def _reads(settings: Settings, reader: Reader) -> str:
 
 
 def _written(settings: Settings) -> set[str]:
-    """Return the tables that the pipeline has written and that are not about to be rebuilt."""
+    """Return the tables that the pipeline has written, except those that are about to be rebuilt."""
     warehouse = settings.tables.warehouse
     names = BatchTable(warehouse, settings.pipeline, "", settings.input.topic).tables()
     return names - RequestTable(warehouse, settings.pipeline).open_targets("rebuild")

@@ -18,7 +18,7 @@ _COLUMNS = "run, table_name, key_range, computed_at, row_count, digest, weighted
 
 
 class ExpectedColumns:
-    """The columns that a table's source has, according to the table."""
+    """The columns of a table's source, as far as the table shows them."""
 
     def __init__(self, shape: TableShape, sql: DigestSql) -> None:
         self._shape = shape
@@ -60,7 +60,7 @@ def job(type: DatabaseType, table: TableId, columns: ComparedColumns, rows: int)
     """Return the job for a table.
 
     Args:
-        rows: the approximate number of rows, which determines the number of ranges.
+        rows: the approximate number of rows. It determines the number of ranges.
     """
     sql = DigestSql(type, table)
     literal = _LITERALS[type]

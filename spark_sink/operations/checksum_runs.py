@@ -22,11 +22,11 @@ TOTAL = "all"
 """The key range of the row with the sum of all ranges. The job inserts this row last."""
 
 WEIGHT_DIGITS = 8
-"""Number of hexadecimal digits from the key's hash that make up the row's weight."""
+"""The number of hexadecimal digits of the key's hash that form the weight of a row."""
 
 LEAST_DIGITS = 2
 """The minimum number of digits that identify a range. With too few ranges, a tool that distributes rows by key might
-send none to some partitions.
+send none of them to some partitions.
 """
 
 
@@ -90,7 +90,7 @@ class ChecksumRun(NamedTuple):
     Args:
         at: when the source computed the checksums.
         columns: None until the row with the total has arrived.
-        ranges: the checksum of each key range that has rows, by the first digits of the keys' hashes.
+        ranges: the checksum of each key range that contains rows, by the first digits of the keys' hashes.
         places: the run's position in each scope in which one of its rows arrived.
     """
 
@@ -122,8 +122,8 @@ def newest_run(changes: Iterable[Change], table: str) -> ChecksumRun | None:
     """Return the newest run for a table, or None if no run exists.
 
     Args:
-        changes: the changes of the table with the checksums. A row's first position counts, because a replication tool
-            may repeat rows later.
+        changes: the changes of the table with the checksums. The first position of a row counts, because a replication
+            tool may repeat rows later.
 
     Raises:
         FatalError: the job did not create the table with the checksums, and a scope has a row with other columns that

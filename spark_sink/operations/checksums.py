@@ -1,14 +1,14 @@
 """Compare a mirror with checksums that its source has sent through the replication tool.
 
-A job at the source computes the checksums while no transaction can write the table, and inserts them into a table that
-is replicated as well (`checksum_job`). In each scope, the checksums therefore follow all changes that they include, and
-precede all later changes. The table as of the checksums therefore has two kinds of rows:
+A job at the source computes the checksums while no transaction can write the table. It inserts them into a table that
+is also replicated (`checksum_job`). In each scope, the checksums therefore follow all the changes that they include,
+and precede all later ones. As of the checksums, the table therefore has two kinds of rows:
 
 - A row without a later change is the mirror's row.
 - A row with later changes is the result of its earlier changes in the topic.
 
-Each checksum also has the sum of the rows' digests, each multiplied by a weight that depends on the key. If only one
-row in a range differs, the two sums show which one.
+Each checksum also contains the sum of the rows' digests, each multiplied by a weight that depends on the key. If only
+one row of a range differs, the two sums show which one.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ from spark_sink.tables.protocols import MirrorTable
 
 
 class LaterChanges:
-    """Splits a table's changes at a run: it applies the earlier changes, and keeps only the keys of the later changes.
+    """Splits the changes of a table at a run. It applies the earlier changes, and keeps only the keys of the later
+    ones.
 
     Args:
         places: the run's position by scope.
@@ -158,7 +159,7 @@ class RunComparison:
         return _RowsAtRun({**rows, **from_topic}, known_keys, {texts_of[key] for key in doubtful}, set(from_topic))
 
     def _is_unknown(self, row: KeptRow | None) -> bool:
-        """Return whether the topic does not show the row's state at the time of the run."""
+        """Return whether the topic fails to show the row's state at the time of the run."""
         if row is None:
             return not self._complete
         return row.incomplete or self._expected.is_disputed(row)
@@ -177,7 +178,7 @@ class RunComparison:
         return {texts: Digest(1, digest) for texts, digest in row_digests(self._columns, names, values)}
 
     def _sort_out(self, begin: str, difference: Checksum, rows: Digests, at_run: _RowsAtRun, result: Verified) -> None:
-        """Add the differing row to the result, or its range if several rows differ."""
+        """Add the row that differs to the result or, if there are several, add their range."""
         marks = self._table.marks({at_run.keys[texts] for texts in rows})
         incomplete = sum(mark.incomplete for mark in marks.values())
         found = _only_row(begin, difference, rows, at_run.keys)
@@ -203,7 +204,7 @@ class _Found(NamedTuple):
 
 
 def _only_row(begin: str, difference: Checksum, rows: Digests, known: Iterable[KeyTexts]) -> _Found | None:
-    """Return the differing row, if a single row can explain the difference."""
+    """Return the row that differs, if a single row can explain the difference."""
     count, total, weighted = difference
     if count not in _KINDS or not total or weighted % total:
         return None

@@ -65,7 +65,9 @@ class Copies:
         return RequestAnswer(f"{read} events read from the topic{late}{unaccounted(statements)}")
 
     def _inherit(self, target: str, name: str) -> None:
-        """Record that the rows erased from the table are also erased from the copy, which may become a live table."""
+        """Record that the rows erased from the table are also erased from the copy, because it may become a live
+        table.
+        """
         erased, topic = self._control.erased_keys(), self._control.batches.topic()
         for key, offsets in erased.get(name, {}).items():
             known = erased.get(target, {}).get(key, {})
@@ -79,7 +81,7 @@ class Copies:
         return table.shape.table
 
     def _check_name(self, target: str, name: str, owner: TableId) -> None:
-        """Raise an error if the copy would replace anything but an earlier copy.
+        """Raise an error if the copy would replace anything other than an earlier copy.
 
         Raises:
             FatalError: another table has the name, or contains its folder.
@@ -104,6 +106,6 @@ class Copies:
 
 
 def as_table(rules: TableRules, table: str, name: str) -> TableRules:
-    """Return the rules, with the table's mode and key applied to another name as well."""
+    """Return the rules, applying the table's mode and key to another name as well."""
     form = rules.form(table)
     return replace(rules, modes={**rules.modes, name: form.mode}, keys={**rules.keys, name: form.key})

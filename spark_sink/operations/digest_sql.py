@@ -1,4 +1,4 @@
-"""Express the digests from `row_digests` in the SQL dialect of each database."""
+"""Express the digests of `row_digests` in the SQL dialect of each database."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class DigestDialect:
         setup: statements for a new connection.
         levels: the parts of a table's name.
         key: the text of a key column, by type. `value` is the text of any other column. `{c}` is the column, and
-            `{scale}` is the number of decimal places in its type. Columns with other types are not compared.
+            `{scale}` is the number of decimal places in its type. Columns of any other type are not compared.
         part: the text and length of one key column, or NULL if the text `{t}` is NULL.
         hash: the MD5 of the text `{t}` in UTF-8.
         digest: the digest of the text `{t}` as a number.
@@ -43,7 +43,7 @@ _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 
 
 def _if_fits(condition: str, text: str) -> str:
-    """Return the SQL for a value's text. A value that the table's column cannot store must stay unchanged."""
+    """Return the SQL for a value's text. If the table's column cannot store a value, it must stay unchanged."""
     return f"CASE WHEN {condition} THEN {text} WHEN {{c}} IS NOT NULL THEN '{MISFIT}' END"
 
 

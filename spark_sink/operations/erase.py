@@ -1,8 +1,8 @@
-"""Erase a row from its table, from the deleted rows next to the table, from earlier versions, and from stored events.
+"""Erase a row from its table, from the deleted rows next to it, from earlier versions, and from stored events.
 
-First, the digest of the row's key is recorded with the offsets that the sink has reached in the canonical topic. From
-then on, the sink ignores the row's events before these offsets, so neither a repeated batch nor a rebuild brings the
-row back. An interrupted command can be repeated.
+The first step records the digest of the row's key, with the offsets that the sink has reached in the canonical topic.
+From then on, the sink ignores the row's events before these offsets. Neither a repeated batch nor a rebuild can bring
+the row back. An interrupted command can be repeated.
 """
 
 from __future__ import annotations
@@ -97,8 +97,8 @@ class Erase:
         )
 
     def _erase_events(self, name: str, target: str, shape: TableShape, key: RowKey) -> tuple[int, int]:
-        """Delete parked or quarantined events that change the row. Return their number, and the number of unreadable
-        records.
+        """Delete the parked or quarantined events that change the row. Return how many were deleted, and how many
+        records are unreadable.
         """
         places, unreadable = [], 0
         for row in rows_of(self._warehouse, name, list(quarantine.COLUMNS)):
@@ -133,7 +133,7 @@ def _equal(place: Mapping[str, Any]) -> str:
 
 
 def _without_taken_key(table: OpenTable, key: RowKey) -> Mapping[str, str]:
-    """Return the property without the row's key, if a history's property contains it."""
+    """Return the property of a history without the row's key, if it contains the key."""
     if not isinstance(table, HistoryTable):
         return {}
     names = table.shape.key_sent_as

@@ -1,6 +1,6 @@
 """Maintain table files between batches, in runs with a time limit.
 
-A table is due once after each start, and whenever it has as many new commits as `small_files`.
+A table is due once after each start, and whenever it has `small_files` new commits.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ OWN_TABLES = (BATCHES, parking.NAME, requests.NAME, quarantine.NAME, maintenance
 
 
 ALL_TABLES = "*"
-"""The name by which an operator's command addresses all tables."""
+"""The name with which an operator's command refers to all tables."""
 
 
 class Step(StrEnum):
     """The steps that a table may need, in the order in which they run."""
 
     EXPIRE = "expire"
-    """Delete rows that are no longer needed from the sink's own tables."""
+    """Delete rows from the sink's own tables that nothing needs any more."""
     COMPACT = "compact"
     CHECKPOINT = "checkpoint"
     REMEMBER = "remember"
-    """Set how long the table's log remembers removed files."""
+    """Set how long the log of the table remembers removed files."""
     VACUUM = "vacuum"
 
 
@@ -76,17 +76,17 @@ class HandDone(NamedTuple):
 
 
 def by_hand(rules: MaintenanceRules) -> MaintenanceRules:
-    """Return the rules for an operator's request, under which even two small files are merged."""
+    """Return the rules for an operator's request, which merge even two small files."""
     return replace(rules, small_files=2)
 
 
 def due(files: TableFiles, rules: MaintenanceRules, vacuumed: float | None, now: float) -> list[DueStep]:
-    """Return the steps that a table's files need. A table with a feature that maintenance does not support needs no
-    steps.
+    """Return the steps that a table's files need. If a table has a feature that maintenance does not support, it needs
+    no steps.
 
     Args:
-        vacuumed: the time of the last vacuum, in seconds like `now`, or None. The next vacuum is due a day later, and
-            immediately for None.
+        vacuumed: the time of the last vacuum, in seconds like `now`, or None. The next vacuum is due a day later. If
+            the last one is None, it is due immediately.
     """
     if files.foreign:
         return []
@@ -151,7 +151,7 @@ class Maintenance:
             self._commits[parking.NAME] += bool(report.parked)
 
     def leave_out(self, names: Callable[[], Collection[str]]) -> None:
-        """Skip these tables, which someone else is writing. `names` is called in each run."""
+        """Skip these tables, because something else is writing them. `names` is called in each run."""
         self._left_out = names
 
     def is_due(self) -> bool:
@@ -159,7 +159,9 @@ class Maintenance:
         return time.monotonic() >= self._turn_at and bool(self._queue())
 
     def turn(self) -> None:
-        """Maintain tables until no table is due or the budget is used up. A step that has begun is always finished."""
+        """Maintain tables until no table is due or the budget is used up. Once a step has begun, it is always
+        finished.
+        """
         self._take(self._queue(), self._rules)
         self._turn_at = time.monotonic() + self._rules.every_seconds
 

@@ -1,7 +1,7 @@
-"""Write one table from the canonical topic, slice by slice between batches, with the code that applies batches.
+"""Write one table from the canonical topic. Slices are written between batches, with the code that applies batches.
 
-The new table is marked with the rebuild that created it, and each slice has a marker, as a batch does. An interrupted
-rebuild therefore resumes where it stopped.
+The new table is marked with the rebuild that created it. Like a batch, each slice has a marker. An interrupted rebuild
+therefore resumes where it stopped.
 """
 
 from __future__ import annotations
@@ -64,20 +64,20 @@ class TopicAgain(Protocol[Records]):
         """Return the first available offset in each partition."""
 
     def read(self, begin: Offsets, end: Offsets) -> Records:
-        """Return the records in each partition from `begin` up to but excluding `end`, in the same format as a
+        """Return the records of each partition from `begin` up to, but not including, `end`, in the format of a
         batch.
         """
 
 
 @dataclass(frozen=True)
 class RebuildTask(Task):
-    """The task that rebuilds one table. The table's first event creates it.
+    """The task that rebuilds one table. The first event of the table creates it.
 
     Args:
         target: the table; records for other tables are ignored.
-        built: the new table's marker. A table without this marker is the old table, and counts as missing.
+        built: the new table's marker. A table without this marker is the old one, and counts as missing.
         into: the name under which the new table is written. By default, it replaces the table.
-        owner: the source table whose records are read, or None for any source table that the name belongs to.
+        owner: the source table whose records are read. None stands for any source table that the name belongs to.
         without: the records to leave out.
     """
 
@@ -143,7 +143,7 @@ def slices(begin: Offsets, end: Offsets, size: int) -> Iterator[tuple[int, Offse
     """Cut the offsets between `begin` and `end` at multiples of `size`. Return each slice's number, start offsets and
     end offsets.
 
-    The cuts do not depend on the end of the topic, so a slice's number can mark its commits.
+    The cuts do not depend on the end of the topic, so the number of a slice can mark its commits.
     """
     open = {partition: last for partition, last in end.items() if last > begin.get(partition, 0)}
     first = min((begin.get(partition, 0) // size for partition in open), default=0)
@@ -164,7 +164,7 @@ def slices_done(table: MirrorTable | ChangelogTable | HistoryTable | None, task:
 
 
 class SliceDone(msgspec.Struct, frozen=True):
-    """The reports for a slice, the reason if the table rejected the slice, and the number of remaining slices."""
+    """The reports of a slice, the reason if the table rejected the slice, and the number of slices that remain."""
 
     reports: Sequence[TableReport]
     refused: str | None
@@ -216,7 +216,7 @@ class TopicSlices:
         return rebuild, size
 
     def apply_next(self, task: RebuildTask, ends: Offsets, size: int) -> SliceDone:
-        """Apply the next slice, if one is left."""
+        """Apply the next slice, if there is one."""
         begins, done = self._topic.begins(), self._done.get(task.app)
         done = slices_done(self._tables.open(task.name), task) - 1 if done is None else done
         left = [one for one in slices(begins, ends, size) if one[0] > done]
@@ -233,7 +233,7 @@ class TopicSlices:
 
 
 def missing_beginning(target: str, begins: Offsets) -> str:
-    """Return a warning for the command's result if the beginning of the topic has been deleted, and log it."""
+    """If the beginning of the topic has been deleted, log a warning, and return it for the command's result."""
     late = {partition: offset for partition, offset in sorted(begins.items()) if offset > 0}
     if not late:
         return ""
@@ -246,7 +246,7 @@ def missing_beginning(target: str, begins: Offsets) -> str:
 
 
 def unaccounted(count: int) -> str:
-    """Return a warning for the command's result if statements in the topic changed rows without sending events."""
+    """If statements in the topic changed rows without sending events, return a warning for the command's result."""
     if not count:
         return ""
     return (
@@ -265,7 +265,7 @@ def apply_slice(runner: TaskRunner[Any], records: Any, task: RebuildTask, fulfil
     """Apply a slice's records to the table.
 
     Args:
-        task: a task with the slice number in place of a batch number.
+        task: a task that has the number of the slice in place of a batch number.
         fulfil: does the work that the reports request.
     """
     route = _ESCAPED.sub(lambda escaped: chr(int(escaped[1], 16)), task.target).lower()

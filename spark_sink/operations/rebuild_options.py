@@ -1,5 +1,5 @@
-"""The options of `spark-sink rebuild`. The command line converts them to offsets when it queues the command, so the
-result does not depend on when, or how often, the sink executes the command.
+"""The options of `spark-sink rebuild`. The command line converts them to offsets when it queues the command. The result
+therefore does not depend on when, or how often, the sink executes the command.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class RebuildOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The argument of a rebuild command.
 
     Args:
-        id: identifies the new table. A repeated command has another id, so it starts from the beginning.
+        id: identifies the new table. If the command is given again, it has another id and starts from the beginning.
         without: the records to leave out.
         table: the table to rebuild under another name (`--into`).
         ends: the offset after the last record to read in each partition (`--into`).

@@ -1,4 +1,4 @@
-"""Register new and changed tables in a catalog, and retry tables that the catalog rejects."""
+"""Register new and changed tables in a catalog, and try rejected tables again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _AGAIN_SECONDS = 60.0
 
 
 def configured_views(settings: Settings) -> Mapping[Format, CatalogViews]:
-    """Return where the sink keeps the views of each format. The tables of a missing format have no views."""
+    """Return where the sink keeps the views of each format. If a format is missing, its tables have no views."""
     views, catalog, iceberg = {}, settings.catalog, settings.tables.iceberg_catalog
     if catalog is not None and catalog.views is not None:
         views = dict.fromkeys(Format, CatalogViews(catalog.name, catalog.views))
@@ -35,8 +35,8 @@ class Registration:
     """Registers tables in the catalog, and remembers which tables this process has registered.
 
     Args:
-        changed: returns the tables whose columns were changed since the last call. They are registered again, because
-            the catalog may have views of them.
+        changed: returns the tables whose columns were changed since the last call. These tables are registered again,
+            because the catalog may have views of them.
         clock: returns seconds since any fixed moment.
     """
 
@@ -71,7 +71,7 @@ class Registration:
         self._offer(sorted((names - self._known - self._waiting.keys()) | due))
 
     def by_hand(self, names: Collection[str]) -> tuple[list[str], dict[str, str]]:
-        """Register these tables now. Return the newly registered tables, and the rejected tables with the reason."""
+        """Register these tables now. Return the newly registered tables, and the rejected ones with the reason."""
         return self._offer(sorted(names))
 
     def _offer(self, names: Collection[str]) -> tuple[list[str], dict[str, str]]:

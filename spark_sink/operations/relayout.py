@@ -1,7 +1,7 @@
-"""Give a table its configured layout while other tables continue.
+"""Give a table the configured layout while other tables continue.
 
-The table is parked during the rewrite, which runs in a thread of its own. The table's property records when a change
-begins and ends. An interrupted command is therefore safe to repeat, even with another configuration.
+During the rewrite, which runs in its own thread, the table is parked. The table's property records when a change begins
+and ends. An interrupted command can therefore be repeated safely, even with another configuration.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Reload a table without showing the load to readers: the load and all later changes replace the table's rows in one
+"""Reload a table without showing the load to readers. The load and all later changes replace the table's rows in one
 commit.
 
-From `begin` on, the table is parked, so its events wait. `end` copies the table to a shadow, applies the events to the
-shadow, deletes the rows that they did not touch, and lets the shadow's rows replace the table's. The replacing commit
-has a marker. Until that commit, only the shadow has changed, and an interrupted `end` starts again.
+From `begin` on, the table is parked, so its events wait. `end` copies the table to a shadow, applies the events to it,
+and deletes the rows that they did not touch. The shadow's rows then replace those of the table. The replacing commit
+has a marker. Until that commit, nothing but the shadow has changed, so an interrupted `end` can start again.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class Reload:
         return self._resume(target, "cancelled")
 
     def _resume_ended(self, target: str) -> RequestAnswer:
-        """Apply the events that an interrupted or failed `end` or `cancel` has left waiting."""
+        """Apply the events that an interrupted or failed `end` or `cancel` left waiting."""
         cause = self._control.held().get(target)
         if cause is None or cause.reason != Reason.RELOAD_ENDED:
             return RequestAnswer("it is not being reloaded")
@@ -163,8 +163,7 @@ class Reload:
     def _check_loaded(self, target: str) -> None:
         """Make sure that the table has not been rolled back, and that a load is waiting.
 
-        All positions in a load that began after the reload are higher than the positions that the table had reached by
-        then.
+        In a load that began after the reload, all positions are higher than those that the table had reached by then.
 
         Raises:
             Refused: the table was rolled back or removed.
@@ -210,7 +209,7 @@ class Reload:
         return resumed.left
 
     def _sweep(self, target: str) -> int:
-        """Delete the rows from the shadow that no event has touched since the reload began."""
+        """Delete the rows of the shadow that no event has touched since the reload began."""
         shadow = self._opened(shadow_of(target))
         count = sweep_unchanged(shadow, self._opened(target))
         if shadow.orders:
@@ -223,7 +222,7 @@ class Reload:
         return count
 
     def _swapped(self, target: str, turn: int) -> int | None:
-        """Return the last turn whose events the table has, if the new rows are in place."""
+        """If the new rows are in place, return the last turn whose events the table has."""
         table = self._tables.open(target)
         done = None if table is None else table.applied(self._app(target, table))
         return done if done is not None and done > turn else None

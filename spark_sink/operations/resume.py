@@ -1,4 +1,4 @@
-"""Replay parked events with the usual algorithm, one turn at a time, before newer events for their table."""
+"""Replay parked events with the usual algorithm, one turn at a time, before newer events of their table."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ Fulfil = Callable[[DriverWork, Sequence[TableReport]], Fulfilment]
 
 @dataclass(frozen=True)
 class Replay(Task):
-    """A task for the turns that are parked under one name. The turn number takes the place of the batch number, so a
-    turn that any process has replayed is not replayed again.
+    """A task for the turns that are parked under one name. The number of the turn takes the place of the batch number.
+    A turn that any process has replayed is therefore not replayed again.
 
     Args:
         into: the table that the events change instead of their own.
@@ -37,7 +37,7 @@ class Replay(Task):
     into: str = ""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Process records sorted by turn, partition and offset, and stop after the first turn that fails."""
+        """Process records sorted by turn, partition and offset. Stop after the first turn that fails."""
         for records in routes(batches):
             reports = list(replace(self, batch=int(records.column("route")[0].as_py())).route(records))
             encoded = [msgspec.msgpack.encode(report) for report in reports]
@@ -51,8 +51,8 @@ class Replay(Task):
 
 @dataclass(frozen=True)
 class Resumed:
-    """The progress of a replay. The table contains everything up to and including the turn `through`, so all turns up
-    to `through` can be removed.
+    """The progress of a replay. The table contains every turn up to and including `through`, so these turns can be
+    removed.
     """
 
     reports: list[TableReport]
@@ -72,7 +72,7 @@ def resume(
     into: str = "",
     after: int = -1,
 ) -> Resumed:
-    """Replay a table's turns, oldest first: at least one turn, and about `limit` events.
+    """Replay the turns of a table, oldest first. Replay at least one turn, and about `limit` events.
 
     Args:
         task: the task that would apply the next batch.

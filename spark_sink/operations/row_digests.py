@@ -1,9 +1,9 @@
 """Compute digests of rows that a database can also compute in SQL (`source_database`).
 
-A row's digest is a part of the MD5 hash of its key and values, all as text. The digest of several rows consists of
-their number and the sum of their digests, which does not depend on the order of the rows, and changes if a row is
-duplicated. Rows are grouped into ranges by the first digits of their key's MD5, because a database and a table sort
-strings differently.
+The digest of a row is a part of the MD5 hash of its key and values, all as text. The digest of several rows consists of
+their number and the sum of their digests. It does not depend on the order of the rows, and changes if one of them is
+duplicated. Rows are grouped into ranges by the first digits of their key's MD5 hash, because a database and a table
+sort strings differently.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ UNFIT = object()
 """A value that the table's column cannot store."""
 
 MISFIT = "?"
-"""The text for UNFIT, which differs from the text of every value."""
+"""The text for UNFIT. No value has the same text."""
 
 SEPARATOR = "|"
 
@@ -91,7 +91,7 @@ def key_hash(key: KeyTexts) -> str:
 
 
 def key_text(column: TableColumn) -> Callable[[Any], str]:
-    """Return the function for a key column's text. Operators see this text, so it is not hashed."""
+    """Return the function for a key column's text. The text is not hashed, because operators see it."""
     return _KEY.get(_kind(column.type), str)
 
 

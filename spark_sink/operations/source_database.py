@@ -1,5 +1,5 @@
-"""Let a source database compute row digests in SQL, as `row_digests` does in Python. Only digests and keys leave the
-database.
+"""Let a source database compute the digests of rows in SQL, just as `row_digests` does in Python. Only digests and keys
+leave the database.
 """
 
 from __future__ import annotations
@@ -63,9 +63,7 @@ class DatabaseSource:
         return summed((tuple(key), int(digest)) for *key, digest in found)
 
     def _hint(self, columns: ComparedColumns) -> str:
-        """Return a hint with the columns whose digests the database cannot compute, if it can compute the digests of
-        other columns.
-        """
+        """If the database cannot compute the digests of some columns, return a hint that names them."""
         every, failing = (*columns.key, *columns.values), []
         for one in every:
             try:
@@ -115,7 +113,7 @@ class DatabaseSource:
 
 
 def _code(error: Exception) -> str:
-    """Describe an error without the database's message, which may contain values."""
+    """Describe an error without the message of the database, which may contain values."""
     code = getattr(error, "pgcode", None) or (error.args[0] if error.args and isinstance(error.args[0], int) else None)
     return type(error).__name__ if code is None else f"{type(error).__name__}, code {code}"
 

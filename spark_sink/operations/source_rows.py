@@ -1,4 +1,4 @@
-"""Compute row digests, as defined in `row_digests`, for files and for other tables in a lakehouse."""
+"""Compute row digests, as `row_digests` defines them, for files and for other tables in a lakehouse."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def file_rows(path: Path) -> pa.Table:
 
 def table_rows(table: MirrorTable) -> pa.Table:
     """Return the rows of a mirror, with the columns named as at the source. Columns with several versions are skipped,
-    because each row's value is in only one of them.
+    because each row's value is in only one of the versions.
     """
     counts, groups = table.live_keys(), versions(table.shape.columns)
     names = {group[0].name: sent_as for sent_as, group in groups.items() if len(group) == 1}

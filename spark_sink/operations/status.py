@@ -1,4 +1,4 @@
-"""The state of a pipeline's tables, read only from the sink's own tables, without Spark and without source rows."""
+"""Read the state of a pipeline's tables from the sink's own tables, without Spark and without source rows."""
 
 from __future__ import annotations
 
@@ -121,8 +121,8 @@ def cut(
     """Return the cut after a batch; see spark_sink.control_tables.cut.
 
     Args:
-        keep_days: the number of days for which a version stays readable after the next version was written. The next
-            version is not earlier than the cut.
+        keep_days: the number of days for which a version stays readable after the next one was written. The next
+            version is never earlier than the cut.
     """
     found = fold(BatchTable(warehouse, pipeline, "", topic).rows(), topic, batch, checkpoint)
     versions = {name: version for name, version in found.versions.items() if name != parking.NAME}
@@ -228,7 +228,9 @@ def _conclusion(found: Verification | None) -> ConclusionStatus | None:
 
 
 def newest_batches(warehouse: str, pipeline: str, most: int) -> list[BatchReport]:
-    """Return the last batches, newest first, each with its end time, applied offsets and table versions."""
+    """Return the last batches, newest first, each with its end time, the offsets that it applied, and the table
+    versions.
+    """
     columns = ["batch", "checkpoint", "ended_at", "from_offsets", "to_offsets", "versions"]
     written = BatchTable(warehouse, pipeline, "", "").read(columns).sort_by([("ended_at", "descending")])
     return [
@@ -260,7 +262,7 @@ def _columns_beside(tables: FormatTables, names: Collection[str]) -> dict[str, d
 
 
 def check_name(tables: FormatTables, pipeline: str, pattern: TablePattern, name: str) -> None:
-    """Raise an error unless a command can address a table.
+    """Raise an error unless a command can refer to this table.
 
     Raises:
         ConfigError: no table has this name, and no events are parked under this name.
@@ -276,7 +278,7 @@ def check_name(tables: FormatTables, pipeline: str, pattern: TablePattern, name:
 
 
 def quarantined(warehouse: str, pattern: TablePattern) -> Iterator[dict[str, Any]]:
-    """Return the events in quarantine, without their records. `target` is the table for which an event was intended."""
+    """Return the events in quarantine, without their records. `target` is the table that an event was meant for."""
     for row in rows_of(warehouse, quarantine.NAME, QUARANTINE_COLUMNS):
         source = TableId(row["source"], row["db"], row["schema"], row["table"])
         yield {**row, "target": pattern.target(source) if row["table"] is not None else ""}

@@ -1,7 +1,6 @@
-"""Delete the rows that were missing from a reload. They are remembered as deleted (docs/sink-design.md, R15).
+"""Delete the rows that a reload did not contain. They are remembered as deleted (docs/sink-design.md, R15).
 
-The rows are selected either by time (rows that were not written since a given time) or by position (rows with a
-position lower than a given position).
+Rows can be selected by time, if nothing has written them since then, or by position, if theirs is lower.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _JUST_AFTER = "+"
 
 class Swept(NamedTuple):
     """The rows to delete, each with the scope that wrote it last, and the delete's position in each scope. Events
-    before this position do not restore the rows.
+    before this position do not bring the rows back.
     """
 
     keys: Mapping[Key, str]
@@ -42,7 +41,7 @@ class Swept(NamedTuple):
 
 
 def sweep(table: MirrorTable, before: str, as_of: Callable[[datetime], MirrorTable | None]) -> int:
-    """Delete the rows and return how many were deleted. If Spark writes the table, the delete is only requested
+    """Delete the rows, and return how many were deleted. If Spark writes the table, this only requests the delete
     (`MirrorTable.orders`).
 
     Args:
@@ -50,7 +49,7 @@ def sweep(table: MirrorTable, before: str, as_of: Callable[[datetime], MirrorTab
         as_of: returns the table at that time, or None if it did not exist.
 
     Raises:
-        FatalError: `before` has an invalid format, or does not determine the rows.
+        FatalError: `before` has an invalid format, or does not determine which rows to delete.
     """
     said = parse_before(before)
     return _delete(table, _by_position(table, said) if isinstance(said, str) else _by_time(table, said, as_of))
@@ -119,8 +118,8 @@ def parse_before(before: str) -> str | datetime:
 
 
 def _by_position(table: MirrorTable, before: str) -> Swept:
-    """Select rows by a position or an epoch. A position is valid in one scope. An epoch is valid in all scopes, because
-    it is raised in all scopes.
+    """Select rows by a position or an epoch. A position is valid only in one scope. An epoch is valid in all scopes,
+    because it rises in all of them.
     """
     written = table.written()
     scopes = sorted({scope for scope, _ in written.values()})

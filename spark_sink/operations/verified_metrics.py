@@ -1,5 +1,6 @@
 """Export the results of verifications as metrics of the running sink, because `spark-sink verify` is a separate
-process."""
+process.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Compare a mirror with the changes in the canonical topic, which are applied again by the reader for consumers
-(`cdc_core.reader`). Apart from the conversion of values to column types, that code is independent of the code that
-writes the tables.
+"""Compare a mirror with the changes in the canonical topic. The reader for consumers (`cdc_core.reader`) applies these
+changes again. Apart from converting values to column types, it shares no code with the part of the sink that writes
+tables.
 
-If the topic no longer has a table's first changes, rows without later changes cannot be compared. In other rows, only
-the columns that later changes wrote are compared.
+If the topic no longer has the first changes of a table, rows without later changes cannot be compared. In all other
+rows, only the columns that later changes wrote are compared.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ class Verified(msgspec.Struct):
         extra: the keys of rows that only the table has.
         different: the keys of rows with different values. `columns` has the number of differences by column.
         duplicated: the keys that occur in several rows of the table.
-        ranges: the ranges in which several rows differ from a source's checksums, each identified by the first digits
-            of its key hashes.
+        ranges: the ranges in which several rows differ from a source's checksums. Each is identified by the first
+            digits of its key hashes.
         declared: the number of differing rows that are marked as incomplete.
-        rejected: the number of changes with a key that the table cannot store, or that cannot be applied. The sink
-            moves them to quarantine.
-        inconclusive: the number of differing rows that depend on the order in which the sink received the changes from
+        rejected: the number of changes that cannot be applied, or whose key the table cannot store. The sink moves them
+            to quarantine.
+        inconclusive: the number of differing rows that depend on the order in which the sink received the changes of
             different partitions. In a comparison with the source, this is the number of rows that changed during the
             comparison.
-        unknown: the number of rows in the table for which the topic no longer has a change.
+        unknown: the number of rows in the table whose changes the topic no longer has.
         statements: the number of statements in the topic that changed rows without sending changes.
         unreadable: the number of records in the topic that are not changes. The sink moves them to quarantine.
     """
@@ -86,7 +86,7 @@ class Verified(msgspec.Struct):
 
 
 def change_of(event: ChangeEvent) -> Change:
-    """Return an event's change, with the values that the sink reads from its images.
+    """Return the change in an event, with the values that the sink reads from its images.
 
     Raises:
         ValueError: an image is not a JSON object.
@@ -111,8 +111,8 @@ def after_batch(tables: FormatTables, name: str, version: int, apps: Iterable[st
     """Return the mirror of one source table after a batch.
 
     Args:
-        version: the table's version after the batch. If no later batch has written the table, later changes by other
-            programs are included.
+        version: the table's version after the batch. If no later batch has written the table, this includes later
+            changes by other programs.
         apps: the apps of all commits that apply events; see `ControlTables.apps`.
 
     Raises:
@@ -128,7 +128,7 @@ def after_batch(tables: FormatTables, name: str, version: int, apps: Iterable[st
 
 
 class ExpectedRows:
-    """The rows of a table according to its source table's changes.
+    """The rows of a table, as the changes of its source table define them.
 
     Args:
         shape: the table's shape. A row has the same key as in the table.
@@ -159,7 +159,7 @@ class ExpectedRows:
             self._orders_matter |= change.op == "t" or done.filled > 0
 
     def _typed(self, change: Change) -> Change:
-        """Return the change with the keys that the rows have in the table.
+        """Return the change with the keys that its rows have in the table.
 
         Raises:
             ValueError: the table cannot store the key, or has another key.
@@ -167,7 +167,7 @@ class ExpectedRows:
         return msgspec.structs.replace(change, key=self.key(change.key), key_old=self.key(change.key_old))
 
     def key(self, sent: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-        """Return a key in the form in which the table stores it.
+        """Return a key as the table stores it.
 
         Raises:
             ValueError: the table cannot store the key, or has another key.
@@ -200,7 +200,9 @@ class ExpectedRows:
         return {key: row for key in keys if (row := self._store.load(self.source, key)) is not None}
 
     def without_erased(self, change: Change, partition: int, offset: int) -> Change | None:
-        """Return a change as the table has it, without the part that concerns an erased row. None for no part.
+        """Return a change as the table has it. The part that affects an erased row is removed.
+
+        If nothing is left, return None.
 
         Args:
             partition, offset: the position of the change's record in the canonical topic.
@@ -307,7 +309,9 @@ def _differing(
 
 
 def typed_values(images: Sequence[Any], sql: str) -> list[Any]:
-    """Convert values in the format that images use to a column's type, or to UNFIT if it cannot store them."""
+    """Convert values from the format of images to a column's type. A value that the column cannot store becomes
+    UNFIT.
+    """
     try:
         found: list[Any] = column(images, sql).to_pylist()
     except ValueError:

@@ -1,8 +1,9 @@
-"""Compare a mirror with its source by row digests: first for key ranges, and then for the keys in differing ranges.
+"""Compare a mirror with its source by the digests of rows. First compare key ranges, and then the keys in ranges that
+differ.
 
 Changes may be in flight during the comparison. A row counts as different only if two comparisons find the same
-difference and the row did not change in the table. Between the two comparisons, the sink applies the events that the
-first comparison may have missed.
+difference, and the row did not change in the table. Between the two, the sink applies the events that the first
+comparison may have missed.
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ def _why_not(
 
 
 def range_digits(rows: int) -> int:
-    """Return the number of digits that identify a key range, for a table with this many rows."""
+    """Return the number of digits that identify a key range in a table with this many rows."""
     return min(_DIGITS, max(1, ceil(log(max(1, rows / _RANGE), 16))))
 
 
@@ -142,11 +143,11 @@ def table_digests(table: MirrorTable, columns: ComparedColumns) -> TableDigests:
 
 
 class SourceComparison:
-    """A comparison in two passes. The result has all keys as text, the only type that a source provides for them.
+    """A comparison in two passes. All keys are text, because a source provides no other type for them.
 
     Args:
         open_table: opens the newest version of the table.
-        catch_up: waits until the sink has applied all events that it could not have applied at the time of the call.
+        catch_up: waits until the sink has applied all events that it could not have applied when this was called.
             Returns whether it has.
     """
 
@@ -163,7 +164,7 @@ class SourceComparison:
         self._catch_up = catch_up
 
     def run(self) -> Verified:
-        """Compare all rows. Differing rows are compared a second time, after the sink has caught up."""
+        """Compare all rows. Rows that differ are compared again once the sink has caught up."""
         ours = table_digests(self._open_table(), self._columns)
         result = Verified(compared=len(ours.rows))
         digits = range_digits(len(ours.rows))

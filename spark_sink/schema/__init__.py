@@ -1,1 +1,1 @@
-"""Table structure, table names and engines."""
+"""Define the structure of tables, their names and their engines."""

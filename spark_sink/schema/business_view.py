@@ -21,7 +21,7 @@ class ReaderEngine(StrEnum):
 
 
 class _Dialect(NamedTuple):
-    """An engine's SQL dialect. `relation` refers to a Delta table's folder, if the engine reads folders."""
+    """An engine's SQL dialect. If the engine reads folders, `relation` refers to the folder of a Delta table."""
 
     quote: str
     text: str
@@ -96,7 +96,7 @@ def view_query(engine: ReaderEngine, shape: TableShape, relation: str) -> str:
 
 
 def has_rows(shape: TableShape) -> bool:
-    """Return whether the table contains rows instead of events, so that a view is possible."""
+    """Return whether the table contains rows rather than events, because only rows can have a view."""
     return shape.mode in _PRESENT
 
 
@@ -134,7 +134,7 @@ def _value(same: Sequence[TableColumn], dialect: _Dialect) -> str:
 
 
 def _number(types: Set[str]) -> str | None:
-    """Return the number type that represents all values of these types exactly, or None if no such type exists."""
+    """Return the number type that represents all values of these types exactly, or None if there is none."""
     if types <= _DIGITS.keys():
         return max(types, key=lambda type: _DIGITS[type]).upper()
     if types <= _DOUBLES:

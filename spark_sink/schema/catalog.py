@@ -1,4 +1,4 @@
-"""The table schemas that the translator announced: the catalog, and a reader for the compacted schemas topic."""
+"""Keep the table schemas that the translator has announced, and read the compacted schemas topic."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ class SchemaCatalog:
         self._packed: bytes | None = None
 
     def __getstate__(self) -> bytes:
-        """Return the packed form. It is computed after each change instead of for each batch, because it also contains
-        tables that have no events in the batch.
+        """Return the packed form. It is computed after each change, not for each batch, because it also contains tables
+        without events in the batch.
         """
         if self._packed is None:
             known = [(table, list(schemas.values())) for table, schemas in self._by_table.items()]
@@ -81,7 +81,7 @@ class SchemaCatalog:
         return list(self._by_table.get(table, {}).values())
 
     def joined(self, table: TableId, parts: Iterable[TableId]) -> SchemaCatalog:
-        """Return a catalog that also contains `table`, with all schemas of the tables in `parts`."""
+        """Return a catalog that also contains `table`. It has all schemas of the tables in `parts`."""
         copy = SchemaCatalog()
         copy._by_table = {**self._by_table, table: {}}
         for part in parts:
@@ -93,7 +93,7 @@ class SchemaCatalog:
 
 
 class SchemaReader:
-    """Reads the schemas topic, which has only one partition, so that schemas are in order."""
+    """Reads the schemas topic. It has only one partition, so that schemas are in order."""
 
     def __init__(self, client_options: Mapping[str, Any], topic: str) -> None:
         self.catalog = SchemaCatalog()
@@ -124,7 +124,7 @@ class SchemaReader:
             raise ConfigError(f"kafka: {error.args[0].str()}") from None
 
     def reach(self, patience: float = PATIENCE_SECONDS) -> None:
-        """Wait up to `patience` seconds for a broker, with at least one attempt, and log the wait.
+        """Wait up to `patience` seconds for a broker, and log the wait. Try at least once.
 
         Raises:
             ConfigError: a broker rejects this client, or is not trusted.
@@ -153,7 +153,9 @@ class SchemaReader:
                 said = reason
 
     def _complain(self, error: KafkaError) -> None:
-        """Record the reason why no broker can be reached. A rejection takes precedence over other reasons."""
+        """Record the reason why no broker can be reached. If a broker rejected the client, this takes precedence over
+        other reasons.
+        """
         if error.code() != KafkaError._ALL_BROKERS_DOWN and not _REFUSED.search(self._complaint):
             self._complaint = _TAIL.sub("", error.str())
 
@@ -177,10 +179,10 @@ class SchemaReader:
         return self.catalog
 
     def ends(self, topic: str, patience: float = PATIENCE_SECONDS) -> dict[int, int]:
-        """Return the offset after the last record in each partition of another topic; empty if the topic does not
-        exist.
+        """Return the offset after the last record in each partition of another topic. The result is empty if the topic
+        does not exist.
 
-        Records from open transactions are not counted, because consumers cannot read them yet.
+        Records of open transactions do not count, because consumers cannot read them yet.
 
         Raises:
             FatalError: the brokers do not answer, or no login token is available.

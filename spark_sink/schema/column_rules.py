@@ -1,4 +1,4 @@
-"""Each format's column rules: types for new columns, type changes in place, and reserved names."""
+"""Define the rules for columns in each format: types of new columns, type changes in place, and reserved names."""
 
 from __future__ import annotations
 

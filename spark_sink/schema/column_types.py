@@ -57,8 +57,8 @@ _NO_STATISTICS = ("decimal", "float", "double", "binary", "boolean", "timestamp"
 def sql_type(canonical: str) -> str:
     """Return the Spark SQL type that a column gets for its canonical type.
 
-    Values that no column can store exactly, and values with types from later releases, are stored as text, as in the
-    event.
+    Values that no column can store exactly are stored as text, as in the event. So are values whose types come from
+    later releases.
     """
     decimal = _DECIMAL.fullmatch(canonical)
     if decimal:
@@ -147,7 +147,7 @@ def iceberg_widens(sql: str, wanted: str) -> bool:
 
 
 def sql_type_of_delta(delta: str) -> str:
-    """Convert a type from the Delta log to Spark SQL. Types that no event can have are returned unchanged."""
+    """Convert a type from the Delta log to Spark SQL. A type that no event can have is returned unchanged."""
     decimal = _DECIMAL.fullmatch(delta)
     if decimal:
         return f"decimal({decimal[1]},{decimal[2]})"
@@ -173,5 +173,5 @@ def is_known(sql: str) -> bool:
 
 
 def has_statistics(sql: str) -> bool:
-    """Return whether a column with this type has a reliable minimum and maximum in the Delta log."""
+    """Return whether the Delta log has a reliable minimum and maximum for a column of this type."""
     return is_known(sql) and not sql.startswith(_NO_STATISTICS)

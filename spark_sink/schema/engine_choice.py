@@ -1,4 +1,4 @@
-"""Choose the engine that writes a table: deltalake in the worker's task, or Spark's MERGE. The choice includes its
+"""Choose which engine writes a table: deltalake in the worker's task, or Spark's MERGE. The choice includes its
 reason.
 """
 
@@ -16,8 +16,8 @@ MEGABYTE = 1_000_000
 
 
 class Engine(StrEnum):
-    """The program that commits to a table. It is chosen when a batch starts, so the two engines never write a table at
-    the same time.
+    """The program that commits to a table. It is chosen when a batch starts, so that both engines never write a table
+    at the same time.
     """
 
     FUSED = "fused"  # deltalake, inside the task that folds the events
@@ -25,7 +25,7 @@ class Engine(StrEnum):
 
 
 class Choice(NamedTuple):
-    """An engine, with the reason to log.
+    """An engine, and the reason to log.
 
     Args:
         widens: whether Spark can widen the types of the table's columns in place.
@@ -42,7 +42,7 @@ class EngineRules:
 
     Args:
         named: the engine, keyed by table name or pattern.
-        fused_megabytes: the total size of a table's files above which Spark writes the table.
+        fused_megabytes: the total size of a table's files. If they are larger, Spark writes the table.
     """
 
     named: Mapping[str, Engine] = field(default_factory=dict)
@@ -100,7 +100,7 @@ def choose(name: str, mode: Mode, has: frozenset[str], size: Callable[[], int], 
 
     Args:
         has: the table's features.
-        size: returns the number of bytes in the table's files. It is called only if the choice depends on the size.
+        size: returns the number of bytes in the table's files. It is called only if the choice depends on this size.
 
     Raises:
         Refused: no engine can write the table, or the configured engine cannot write it.

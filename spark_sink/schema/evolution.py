@@ -1,8 +1,9 @@
 """Plan the schema change that a table needs before a batch is written, or refuse it.
 
-The plan depends only on the table's shape and the announced schemas. A column whose type cannot store new values gets
-another version, `<name>__v2`, unless Spark writes the table and can widen the type in place. A key column cannot have a
-second version. If a key column's type cannot be widened in place, the table is rewritten.
+The plan depends on nothing but the shape of the table and the announced schemas. If a column's type cannot store new
+values, the column gets another version, `<name>__v2`. The exception is a table that Spark writes, if Spark can widen
+the type in place. A key column cannot have a second version. If the type of a key column cannot be widened in place,
+the table is rewritten.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ class Policy(StrEnum):
 
 
 class ShapeChange(StrEnum):
-    """The kind of a schema change. To the sink, a rename looks like a drop and an add, and a new table under an old
-    name may look like a change of any kind.
+    """The kind of a schema change. To the sink, a rename looks like a drop and an add. A new table under an old name
+    may look like a change of any kind.
     """
 
     ADD = "add"  # a column that the table does not have
@@ -68,8 +69,8 @@ DEFAULTS: dict[ShapeChange, Policy] = dict.fromkeys(ShapeChange, Policy.LENIENT)
 
 
 class TableColumn(Struct, frozen=True):
-    """A column in a lakehouse table. `type` is a Spark SQL type, and `source` is the column's name in events if that
-    name differs.
+    """A column in a lakehouse table. `type` is a Spark SQL type. `source` is the column's name in events, if it
+    differs.
     """
 
     name: str
@@ -82,7 +83,7 @@ class TableColumn(Struct, frozen=True):
 
     @property
     def is_version(self) -> bool:
-        """Return whether the column has a suffix because another column has the plain name, ignoring case."""
+        """Return whether the column has a suffix because another column already has its name, ignoring case."""
         return self.source is not None and _VERSION.search(self.name) is not None
 
 
@@ -91,10 +92,10 @@ COPY = "copy-"
 
 
 class TableShape(Struct, frozen=True, dict=True):
-    """A table's columns without the sink's own columns, and the columns that form the key. A changelog has no key.
+    """The columns of a table, without the sink's own, and the columns that form its key. A changelog has no key.
 
     `lacks` lists the sink's own columns that the table does not have. `built` is the rebuild that created the table, or
-    "". `foreign` lists columns that someone else added, which events never write.
+    "". `foreign` lists the columns that someone else added. Events never write them.
     """
 
     table: TableId
@@ -107,7 +108,7 @@ class TableShape(Struct, frozen=True, dict=True):
 
     @property
     def is_copy(self) -> bool:
-        """Return whether `rebuild --into` wrote the table, which then contains no later events."""
+        """Return whether `rebuild --into` wrote the table. If so, the table contains no later events."""
         return self.built.startswith(COPY)
 
     @cached_property
@@ -153,11 +154,11 @@ Places = Mapping[str, str | None]
 
 
 class Plan(NamedTuple):
-    """The shape that fits every schema, the step that leads to this shape, and the columns for each schema's values.
+    """The shape that fits every schema, the step that leads to it, and the columns for the values of each schema.
 
-    `versions` has, for each column with several versions, the other versions of the same source column. Writing one
-    version empties the other versions. `narrower` has, for each column, the earlier versions whose values this column
-    can also store. A value goes to the first version that can store it, so anyone who reads the old column sees all
+    `versions` lists, for each column with several versions, the other versions of the same source column. Writing one
+    version empties the others. `narrower` has, for each column, the earlier versions whose values this column can also
+    store. A value goes to the first version that can store it. Anyone who reads the old column therefore sees all
     values that fit.
     """
 
@@ -181,22 +182,22 @@ def evolve(
     in_place: bool = False,
     fine: Collection[str] | None = (),
 ) -> Plan:
-    """Plan the change from `current` to a table to which the events in a batch can be written.
+    """Plan the change from `current` to a table that can hold the events of a batch.
 
     Args:
         current: the table's shape, or None if the table does not exist.
         schemas: the schemas for the events in the batch, in order.
-        latest: the table's newest schema. It applies to events without a schema, and its types are used first.
-        named: columns in events without a schema. If nothing else is known about such a column, its type is a string.
+        latest: the table's newest schema. It applies to events without a schema, and its types come first.
+        named: columns in events without a schema. If nothing else is known about a column, its type is a string.
         key: the key columns in the events, for a table whose schemas have no key.
         form: the table's mode and format, and the key columns that take precedence.
         in_place: whether the table's engine can change the types of stored rows. Otherwise, only key columns get wider
-            types, because a key cannot have a second column, and all rows are written again.
-        fine: time columns that must be text, because a value is finer than a microsecond. None means that no column
-            must be text, because the values are truncated.
+            types, and all rows are written again. A key cannot have a second column.
+        fine: time columns that must be text, because they have a value finer than a microsecond. If None, no column
+            must be text, because such values are truncated.
 
     Raises:
-        Refused: the policies or the key forbid the change.
+        Refused: the policies or the key do not allow the change.
     """
     layout = _Layout(current, table, policies, form, in_place=in_place, fine=fine)
     wanted = {schema.id: schema for schema in schemas}
@@ -266,7 +267,7 @@ class _Layout:
         }
 
     def _type_of(self, column: Column) -> str:
-        """Return the type that a column in a schema needs, which is text for times that no time column can store."""
+        """Return the type that a column in a schema needs. It is text for times that no time column can store."""
         if column.type in TIMES and self._fine is not None:
             is_new = column.name not in self._versions
             if column.name in self._fine or (is_new and is_finer_than_microseconds(column.native)):
@@ -382,7 +383,7 @@ def _kind(present: str | None, wanted: str) -> ShapeChange:
 
 
 def _legal(name: str, reserved: Collection[str]) -> str:
-    """Return the name, which is changed if a format does not accept it, or if a format or the sink reserves it."""
+    """Return the name. It is changed if a format does not accept it, or if a format or the sink reserves it."""
     legal = _FORBIDDEN.sub(lambda match: f"~{ord(match[0]):x}~", name)
     if legal.lower().startswith(META_PREFIX) or legal.lower() in reserved:
         return f"~{ord(legal[0]):x}~{legal[1:]}"

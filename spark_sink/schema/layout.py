@@ -32,7 +32,7 @@ class Feature(StrEnum):
 
 
 class Transform(StrEnum):
-    """The value of a column by which rows are partitioned."""
+    """The value by which rows are partitioned, taken from a column."""
 
     IDENTITY = "identity"
     BUCKET = "bucket"
@@ -66,7 +66,7 @@ _COLUMN = re.compile(r"[^()]+")
 
 
 class Partition(NamedTuple):
-    """One part of a table's partitioning. `buckets` is the number of buckets, or 0 without buckets."""
+    """One part of a table's partitioning. `buckets` is the number of buckets, or 0 if there are none."""
 
     transform: Transform
     column: str
@@ -93,7 +93,7 @@ class Partition(NamedTuple):
         )
 
     def field_names(self) -> frozenset[str]:
-        """Return the names that Iceberg may give to the partition, which no column may have."""
+        """Return the names that Iceberg may give to the partition. No column may have one of them."""
         if self.transform is Transform.IDENTITY:
             return frozenset()
         name = f"{self.column}_{self.transform}"
@@ -125,11 +125,11 @@ class SortKey(NamedTuple):
 
 @dataclass(frozen=True)
 class FileLayout:
-    """A table's layout. A setting without a value is the same as in a table without a layout.
+    """A table's layout. If a setting has no value, the table behaves as if it had no layout.
 
     Args:
         cluster: the columns of Delta's liquid clustering.
-        file_megabytes: the size of the largest files to which maintenance merges smaller ones.
+        file_megabytes: the size up to which maintenance merges smaller files.
         changing: whether a change from or to this layout is unfinished.
     """
 
@@ -149,7 +149,7 @@ class FileLayout:
 
     @property
     def needs_spark(self) -> bool:
-        """Return whether Spark writes Delta tables with this layout, because deltalake lacks a feature."""
+        """Return whether Spark has to write Delta tables with this layout, because deltalake lacks a feature."""
         return bool(self._lacking)
 
     @property
@@ -158,7 +158,7 @@ class FileLayout:
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> FileLayout:
-        """Return the layout with these settings; the reverse of `settings`.
+        """Return the layout with these settings. This is the reverse of `settings`.
 
         Raises:
             ValueError: a setting has a wrong format.
@@ -208,7 +208,7 @@ def layout_for(name: str, layouts: FileLayouts) -> FileLayout | None:
 
 
 def contradiction(layout: FileLayout) -> str | None:
-    """Return why no table can have this layout, or None."""
+    """Return why no table can have this layout, or None if one can."""
     of = {format: [name for name in names if getattr(layout, name)] for format, names in _ONLY.items()}
     if all(of.values()):
         names = ", ".join(name for some in of.values() for name in some)

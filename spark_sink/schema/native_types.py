@@ -1,8 +1,7 @@
-"""Compare types by their names at the source, to find out whether one type can store every value of another type
-unchanged.
+"""Compare types by their names at the source, to find out whether one type can store every value of another unchanged.
 
-The answer shows whether a statement that changed a column's type also changed values in existing rows. If a type is
-unknown, the values are assumed to have changed.
+The answer shows whether a statement that changed the type of a column also changed values in existing rows. If a type
+is unknown, the values are assumed to have changed.
 """
 
 from __future__ import annotations
@@ -115,8 +114,8 @@ def _floats(new: _Native, old: _Native) -> bool:
 
 
 def _texts(new: _Native, old: _Native) -> bool:
-    """Return whether the new text type can store every value of the old text type. Lengths are in characters, except
-    that MySQL's large text types count bytes. Fixed-length text is padded or stripped, so only a longer type is safe.
+    """Return whether the new text type can store every value of the old one. Lengths are in characters, but MySQL's
+    large text types count bytes. Fixed-length text is padded or stripped, so only a longer type is safe.
     """
     if new.name in _FIXED:
         return old.name in _FIXED and bool(new.numbers and old.numbers) and new.numbers[0] >= old.numbers[0]

@@ -1,7 +1,7 @@
-"""Readers, and the table features that they support (`spark-sink check --readers`).
+"""Know which features of a table each reader supports (`spark-sink check --readers`).
 
-The rules are data. Each rule is either verified by a test that runs the reader
-(tests/spark_sink/tables/test_readers.py), or taken from the reader's documentation.
+The rules are data. Each rule has evidence: a test that runs the reader (tests/spark_sink/tables/test_readers.py), or
+the reader's documentation.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ class ReaderFeature(StrEnum):
 
 
 RUN = "run"
-"""The evidence for a rule that a test verifies by running the reader."""
+"""The evidence for a rule if a test runs the reader."""
 
 
 class Rule(NamedTuple):
-    """A statement about a reader and a feature: which versions of the reader read tables with the feature.
+    """A statement about a reader and a feature: the versions of the reader that can read tables with this feature.
 
     Args:
-        since: the first version known to read the feature; "" for a service without versions, or None if no version
-            does.
+        since: the first version known to read the feature. "" stands for a service without versions, and None means
+            that no version does.
         only_since: whether earlier versions are known to fail. Otherwise, they are unknown.
         evidence: `RUN`, or the address of the documentation.
     """
@@ -137,8 +137,8 @@ class Reader(NamedTuple):
         return f"{self.name}@{self.version}" if self.version else self.name
 
     def obstacles(self, features: Collection[str]) -> Iterator[tuple[str, bool, str]]:
-        """Return the features that the reader does not support, or for which this is unknown, in order. Each has a flag
-        that is true if the reader is known not to support it, and the reason.
+        """Return the features that the reader does not support, or about which nothing is known, in order. Each has the
+        reason, and a flag that is true if the reader is known not to support the feature.
         """
         rules = {rule.feature.value: rule for rule in READERS[self.name]}
         for feature in sorted(features):

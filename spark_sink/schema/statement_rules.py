@@ -1,4 +1,4 @@
-"""Decide what happens to a table after statements that change rows without row events (docs/sink/statements.md)."""
+"""Decide how a table reacts to statements that change rows without row events (docs/sink/statements.md)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Drops = Literal["park", "keep", "empty"]
 
 @dataclass(frozen=True)
 class StatementRules:
-    """The configured policies. The defaults are the same as in the settings.
+    """The configured policies. The defaults are those of the settings.
 
     Args:
         park_statements: whether to park a table whose rows were changed without events.
@@ -62,10 +62,10 @@ class StatementRules:
         return Reason.ROWS_UNACCOUNTED if parked.get(word) else None
 
     def parks_all(self, word: str) -> Reason | None:
-        """Return why this note parks all tables in a database or source, or None if it does not park them.
+        """Return why this note parks all tables in a database or source, or None if it does not.
 
-        No single position fits all of these tables, so policies that would empty or mark a single table park all tables
-        as well.
+        No single position fits all of these tables. Policies that would empty or mark one table therefore park all of
+        them.
         """
         if word == TABLE_DROPPED:
             return Reason.TABLE_DROPPED if self.drops != "keep" else None
@@ -83,7 +83,7 @@ class StatementAnswer:
         empties: whether to empty the table, like a truncate.
         marks: whether to mark existing rows as incomplete.
         fills: the columns that existing rows lack, by name, each with its canonical type.
-        unaccounted: the notes after which the table differs from its source, or may differ.
+        unaccounted: the notes after which the table may differ from its source.
     """
 
     parks: Reason | None = None
@@ -120,11 +120,11 @@ def answer_to(
 
 
 def is_wider(note: StatementNote, known: Sequence[TableSchema]) -> bool:
-    """Return whether the new type kept all values. The new type must be able to store the column's type from every
-    schema that has the column.
+    """Return whether the new type kept all values. In every schema that has the column, the new type must be able to
+    store the column's type.
 
-    The statement does not contain the previous type, and neither does a schema that is newer than the statement.
-    Therefore, a column that was made narrower and then wider again counts as rewritten.
+    Neither the statement nor a schema that is newer than it contains the previous type. A column that was made narrower
+    and then wider again therefore counts as rewritten.
     """
     natives = [column.native for schema in known for column in schema.columns if column.name == note.column]
     return bool(natives) and all(holds_native(note.type or "", native) for native in natives)

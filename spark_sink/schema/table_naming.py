@@ -26,18 +26,18 @@ _IN_TABLES = frozenset({"_delta_log", "_change_data", "_sidecars", "_staged_comm
 _MAX_FOLDER, _KEPT = 255, 200
 
 CUT = "~~"
-"""Marks a folder name that was cut, and replaces an empty part."""
+"""The sign marks a folder name that was cut, and stands for an empty part."""
 
 
 @dataclass(frozen=True)
 class TablePattern:
     """A table name pattern such as `{source}_{db}_{schema}.{table}`.
 
-    A level that the source does not have is omitted, together with the text before it. A dot in the pattern separates
-    folders. Parts never add a folder. In each part, every character other than a letter, digit, `_` or `-` is replaced
-    by `~` and its hexadecimal code, and an empty part by `~~`. The name of a folder that has another meaning is changed
-    to begin with such a code. A folder name that is too long for a file system is cut, and ends in `~~` and a hash of
-    the whole name. A name can therefore never point outside the warehouse or imitate another name.
+    If the source does not have a level, that level and the text before it are left out. A dot in the pattern separates
+    folders. Parts never add a folder. In each part, any character other than a letter, digit, `_` or `-` becomes `~`
+    and its hexadecimal code. An empty part becomes `~~`. If the name of a folder has another meaning, it is changed to
+    begin with such a code. A folder name that is too long for a file system is cut, and ends in `~~` and a hash of the
+    whole name. A name can therefore never point outside the warehouse or imitate another name.
 
     Args:
         renamed: the explicit names, keyed by a pattern for source tables. The first match counts.
@@ -84,7 +84,7 @@ class TablePattern:
         """Return a Spark expression over the columns source, db, schema and table. Its value is the same for all tables
         whose lakehouse names differ at most in case.
 
-        Parts are not escaped here, so tables with different names may also share a value. It determines only which
+        Parts are not escaped here, so tables with different names may also share a value. It only determines which
         events are in the same task.
         """
         texts = (f"ifnull(concat('{literal}', {field}), '')" for literal, field in self.parts)
@@ -104,8 +104,8 @@ def shown_name(name: str) -> str:
 
 
 def plain_name(text: str) -> str:
-    """Check an explicit table name. The name is limited to the characters that a pattern allows between its parts.
-    Therefore, if the name equals a name from the pattern, the values of `route_sql` are equal, too.
+    """Check an explicit table name. The name is limited to the characters that a pattern allows between its parts. If
+    it equals a name from the pattern, the values of `route_sql` are therefore equal, too.
 
     Raises:
         ValueError: the name is not valid.

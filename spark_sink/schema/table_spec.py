@@ -1,4 +1,4 @@
-"""The configured kind of each table: `tables.modes`, `.keys` and `.shared`."""
+"""The kind of each table, as configured in `tables.modes`, `.keys` and `.shared`."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ PLAIN = TableSpec()
 
 
 def match_rule(target: str, by_pattern: Mapping[str, Said]) -> Said | None:
-    """Return the rule for a table, which is the rule for its name, or else the rule for the first pattern that matches.
+    """Return the rule for a table. It is the rule for its name or, failing that, for the first pattern that matches.
     Case is ignored.
     """
     name = target.lower()

@@ -1,1 +1,1 @@
-"""The Spark session, the query's checkpoint, the workers, and the meaning of Spark's errors."""
+"""Manage the Spark session, the query's checkpoint and the workers, and interpret Spark's errors."""

@@ -1,4 +1,4 @@
-"""The query's checkpoint folder, with the id that the sink adds and Spark's offset log."""
+"""Read the folder with the query's checkpoint. It contains Spark's offset log, and the id that the sink adds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ID_FILE = "_sink_id"
 
 
 def checkpoint_id(spark: SparkSession, checkpoint: str) -> str:
-    """Return a checkpoint folder's id. The id is written on first use. Until the folder has a batch, each start
+    """Return a checkpoint folder's id. The id is written on first use. Until the folder contains a batch, each start
     replaces the id.
 
     Raises:
@@ -58,8 +58,8 @@ def checkpoint_id(spark: SparkSession, checkpoint: str) -> str:
 def check_id(spark: SparkSession, checkpoint: str, id: str) -> None:
     """Raise an error unless a checkpoint still has the id that marks its batches.
 
-    If two sinks start with the same empty folder at the same time, either may replace the other's id. The sink that
-    writes the first offsets continues. This check runs before a commit.
+    If two sinks start with the same empty folder at the same time, either may replace the id of the other. The sink
+    that writes the first offsets continues. This check runs before a commit.
 
     Raises:
         Overtaken: the checkpoint has another id.
@@ -92,15 +92,15 @@ def _stored_id(files: Any, path: Any) -> str:
 
 
 def has_progress(spark: SparkSession, checkpoint: str) -> bool:
-    """Return whether a checkpoint folder has a batch. If so, Spark takes its offsets from the folder.
+    """Return whether a checkpoint folder has a batch. If it does, Spark takes its offsets from there.
 
-    Temporary files from an incomplete write do not count.
+    Temporary files of an incomplete write do not count.
     """
     return progress(spark, checkpoint) != (None, None)
 
 
 class CheckpointProgress(NamedTuple):
-    """The numbers of the newest batch that Spark has planned and the newest batch that Spark has acknowledged, or None
+    """The number of the newest batch that Spark has planned, and of the newest that it has acknowledged. Each is None
     if there is no such batch.
     """
 
@@ -124,12 +124,11 @@ def progress(spark: SparkSession, checkpoint: str) -> CheckpointProgress:
 def check_progress(checkpoint: str, found: CheckpointProgress, ended: int | None) -> None:
     """Raise an error unless a checkpoint and the manifest match.
 
-    First Spark plans a batch, then the manifest records the batch, and finally Spark acknowledges the batch. Therefore,
-    an older copy of either the checkpoint or the manifest is detected.
+    Spark first plans a batch, then the manifest records it, and finally Spark acknowledges it. An older copy of either
+    the checkpoint or the manifest is therefore detected.
 
     Args:
-        ended: this checkpoint's newest batch in the manifest, or None if the manifest has no batch from this
-            checkpoint.
+        ended: the newest batch in the manifest from this checkpoint, or None if there is none.
 
     Raises:
         ConfigError: the checkpoint or the manifest was rolled back, so events would silently be missing.
@@ -169,7 +168,8 @@ def offset_entry(spark: SparkSession, checkpoint: str, batch: int) -> str:
 
 
 def planned_offsets(text: str, topic: str) -> Mapping[int, int]:
-    """Return the offset that a batch reaches in each partition, from the last line of an entry in Spark's offset log.
+    """Return the offset that a batch reaches in each partition. It is in the last line of an entry in Spark's offset
+    log.
 
     Raises:
         ValueError: the offset log is not version 1.

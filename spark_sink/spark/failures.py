@@ -1,7 +1,8 @@
-"""Report failed Spark jobs to the operator in one line.
+"""Report a failed Spark job to the operator in one line.
 
 Spark's error messages have stack traces, and often contain row values. The line therefore contains Spark's own text
-only for infrastructure errors, such as a lost executor. For all other errors, it has the error class and the location.
+only if the cause is infrastructure, such as a lost executor. For all other errors, it contains the class of the error
+and the location.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def failure(error: Exception) -> FatalError:
 
 
 def overtaken(error: Exception, checkpoint: str) -> Overtaken | None:
-    """Return the sink's error if another query took over this query's checkpoint, or None for any other error."""
+    """Return the sink's error if another query took over the checkpoint, and None for any other error."""
     return Overtaken(f"the checkpoint {checkpoint}") if _CHECKPOINT_OVERTAKEN.search(str(error)) else None
 
 
@@ -85,14 +86,14 @@ def concerns_one_table(error: Exception) -> bool:
 
 def concerns_statement(error: Exception) -> bool:
     """Return whether Spark's error for a statement that creates or changes one table is about that table. Such a
-    statement has few tasks or none, so only the loss of a machine or JVM affects other tables.
+    statement has few tasks, or none. Other tables are therefore affected only if a machine or the JVM is lost.
     """
     lost = _LOST_TASK.search(str(error))
     return not isinstance(error, Py4JNetworkError) and not (lost and _OF_MACHINES.search(lost["why"]))
 
 
 def cause(text: str) -> str | None:
-    """Return the cause in the text of such an error, or None if no part of the text may be repeated."""
+    """Return the cause from the text of such an error. Return None if no part of the text may be repeated."""
     frames = list(_FRAME.finditer(text))
     if frames:
         return _in_python(text, frames)
@@ -126,9 +127,9 @@ def _places(frames: list[re.Match[str]]) -> Iterator[str]:
 
 
 def is_metrics_fault(query: StreamingQuery) -> bool:
-    """Return whether a query failed with the fault in Spark 4.1.1 that only a restart fixes (apache/spark PR 56526).
+    """Return whether a query failed with a fault in Spark 4.1.1 that only a restart fixes (apache/spark PR 56526).
 
-    A restarted query that replays a batch fails with this fault after the batch was acknowledged.
+    A restarted query that replays a batch fails in this way after the batch has been acknowledged.
     """
     died: Any = query._jsq.exception()
     cause = died.get().cause() if died.isDefined() else None

@@ -1,4 +1,4 @@
-"""Report errors from deltalake and from object stores to the operator in one line."""
+"""Report an error from deltalake or an object store to the operator in one line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _S3_REASON = re.compile(r"<Code>([^<]*)</Code>\s*<Message>([^<]*)</Message>")
 def reason(error: Exception) -> str:
     """Return the first line of an error, and the first line of its last cause in deltalake's message.
 
-    Only the reason is taken from an S3 server's response, because the rest of the response contains the signed request.
+    Only the reason is taken from the response of an S3 server, because the rest contains the signed request.
     """
     causes = _CAUSE.split(str(error).strip())
     if found := _S3_REASON.search(causes[-1]):

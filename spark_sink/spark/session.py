@@ -1,4 +1,4 @@
-"""The Spark session, with the settings that the sink's correctness and speed depend on."""
+"""Start the Spark session, with the settings that make the sink correct and fast."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ _NEEDED_BY_ICEBERG: Mapping[str, str] = {"org.apache.iceberg.spark.SparkCatalog"
 def build(
     name: str, settings: Spark, warehouse: str, store: Mapping[str, str] | None = None, *, iceberg: bool = False
 ) -> SparkSession:
-    """Return a session. If spark-submit has started a session, return that session.
+    """Return a session. If spark-submit has started a session, return it.
 
     Args:
         store: the settings that Spark needs to find the object store for tables and checkpoint (`config/storage.py`).
@@ -141,7 +141,7 @@ def build(
 
 
 def follow_cores(session: SparkSession) -> int:
-    """Distribute shuffles over the cores that the executors currently have, unless configured otherwise. Return the
+    """Distribute shuffles over the cores that the executors have at the moment, unless configured otherwise. Return the
     number of cores.
 
     In a cluster, executors may register during the first batch or later.
@@ -173,7 +173,7 @@ def _needed(store: Mapping[str, str] | None, *, iceberg: bool) -> Mapping[str, s
 
 
 def _start_java(conf: Mapping[str, str], needed: Mapping[str, str] = _NEEDED) -> None:
-    """Start the JVM before the session does, because the session's error would be hundreds of lines of Java."""
+    """Start the JVM before the session does, because an error from the session would be hundreds of lines of Java."""
     gateway = _java(conf, needed)
     if gateway.proc is not None:
         # The JVM belongs to the sink, not to spark-submit. A signal to the whole process group, or to all processes in
@@ -213,7 +213,7 @@ def _check_jars(gateway: Any, needed: Mapping[str, str]) -> None:
 
 
 def sibling(session: SparkSession, settings: Mapping[str, str]) -> SparkSession:
-    """Return another session that has its own settings and views, and takes over the sink's settings from the given
+    """Return another session with its own settings and views. It takes over the sink's settings from the given
     session.
     """
     fresh = session.newSession()

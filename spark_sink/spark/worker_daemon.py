@@ -1,8 +1,8 @@
 """A daemon for PySpark's worker processes that is not stopped by SIGTERM. The daemon reads from the JVM through a pipe,
 and exits when the JVM does.
 
-Spark runs it as a module (`spark.python.daemon.module`) on the driver and the executors. PySpark's own work before and
-after every task took 0.25 s of CPU time. With this daemon, it takes almost no time.
+Spark runs it as a module (`spark.python.daemon.module`) on the driver and the executors. Before and after every task,
+PySpark's own work took 0.25 s of CPU time. With this daemon, it takes almost no time.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ def main() -> None:
 
 
 def reread_changed_archives_only() -> None:
-    """Prevent `importlib.invalidate_caches` from reading unchanged archives again.
+    """Keep `importlib.invalidate_caches` from reading unchanged archives again.
 
-    A worker calls `importlib.invalidate_caches` before every task. Python 3.11 then reads the directory of pyspark.zip
-    once for each package in the archive, which takes 0.15 s per task. Later Python versions read the directory only
+    A worker calls `importlib.invalidate_caches` before every task. Otherwise, Python 3.11 reads the directory of
+    pyspark.zip once for each package in it, which takes 0.15 s per task. Later Python versions read the directory only
     when they need it (https://github.com/python/cpython/issues/103200).
     """
     reread = zipimporter.invalidate_caches
@@ -60,8 +60,8 @@ def reread_changed_archives_only() -> None:
 
 
 def _freeze_after_first_task() -> None:
-    """Hide the objects that exist after a worker's first task from the garbage collector. Most of these objects are
-    modules.
+    """Hide the objects that exist after the first task of a worker from the garbage collector. Most of these objects
+    are modules.
 
     The daemon scans all objects after every task, which takes 0.1 s.
     """
