@@ -1,11 +1,11 @@
 """The public interface for dialects in other distributions. A plug-in imports only this module of the translator.
 
-The interface has version 1, and stays compatible in all releases 1.x: later releases may add names and fields, but
+The interface has version 1, and remains compatible in all 1.x releases. Later releases may add names and fields, but
 never change or remove one. `SINCE` lists all names, each with the release that introduced it. docs/dialects/your-own.md
 is the tutorial.
 
-A dialect gets messages and returns changes. It does no I/O, and receives only its own options: no settings of other
-sources, no secrets, and no producer.
+A dialect gets messages and returns changes. It does no I/O, and receives only its own options. It sees no settings of
+other sources, no secrets, and no producer.
 """
 
 from __future__ import annotations

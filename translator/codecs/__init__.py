@@ -27,7 +27,9 @@ from translator.config.options import parse_options
 from translator.errors import ConfigError, unknown
 
 AvroHeader = Callable[[], bytes]
-"""Returns the bytes with which every Avro value begins. Called once, and only for the codec that writes such values."""
+"""Returns the bytes with which every Avro value begins. It is called once, and only for the codec that writes such
+values.
+"""
 
 
 class Framing(Struct, frozen=True):
@@ -37,7 +39,7 @@ class Framing(Struct, frozen=True):
     tables: TableSchemas | None = None
     """The registered table schemas, or None without a registry."""
     routed: bool = False
-    """True if the topic's name depends on the event, and is therefore not known yet."""
+    """True if the topic's name depends on the event, so that it is not known yet."""
 
 
 class Codec(Protocol):
@@ -46,8 +48,8 @@ class Codec(Protocol):
     name: str
 
     def encode(self, event: ChangeEvent, schema: TableSchema | None = None) -> list[Record]:
-        """Return an event's records: none if the format cannot express the event, and several if the event needs more
-        than one.
+        """Return an event's records. The result is empty if the format cannot express the event, and has several
+        records if the event needs them.
 
         Args:
             schema: the schema that the event refers to by `schema_id`.
@@ -104,7 +106,7 @@ def build(name: str, options: Mapping[str, Any], framing: Framing = _WITHOUT_REG
     """Return the codec with this name and these options.
 
     Raises:
-        ConfigError: an unknown codec or option, or a missing registry that the codec requires.
+        ConfigError: the codec or an option is unknown, or the codec requires a registry and none is configured.
     """
     if name not in CODECS:
         raise ConfigError(unknown("codec", name, CODECS))

@@ -1,9 +1,9 @@
 """Encode an event as an Avro datum. The code is specific to the envelope schema.
 
-fastavro writes the same bytes, and the tests compare the two. However, fastavro needs a mapping for every record and
-looks up the branch of every union, which takes five times as long (docs/benchmarks.md). Most of the saving comes from a
-cache. Half of the fields have the same values in many events of a stream, and a single look-up returns the bytes for
-all of these fields.
+The tests compare its output with that of fastavro, which writes the same bytes. However, fastavro needs a mapping for
+every record and looks up the branch of every union. This takes five times as long (docs/benchmarks.md). A cache saves
+most of the time. Half of the fields have the same values in many events of a stream. A single look-up returns the bytes
+of all these fields.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ def _names(names: tuple[str, ...]) -> bytes:
 
 
 def _block(count: int, items: Iterable[bytes]) -> bytes:
-    """Encode an array or map: one block with all items, if any, and then the end marker."""
+    """Encode an array or a map: one block with all items, if there are any, followed by the end marker."""
     return _INT[count] + b"".join(items) + _END if count else _END
 
 
@@ -186,10 +186,10 @@ def maybe_text(value: str | None) -> bytes:
 # -- numbers: zig-zag, then groups of seven bits, lowest first; all groups but the last have the high bit set
 
 _PAIRS = [bytes((low | 0x80, high | 0x80)) for high in range(128) for low in range(128)]
-"""Every 14-bit value, encoded as two groups that further groups must follow."""
+"""Every 14-bit value, encoded as two groups after which more groups follow."""
 _LOW = _PAIRS[::2]
-"""The lowest thirteen bits of each non-negative number, encoded. Zig-zag encoding doubles a number, so only every other
-pair occurs.
+"""The encoding of the lowest thirteen bits of each non-negative number. Zig-zag encoding doubles a number, so only
+every second pair is used.
 """
 _SOME_LOW = [_SOME + low for low in _LOW]
 

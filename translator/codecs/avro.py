@@ -1,8 +1,8 @@
 """Avro: a header that identifies the schema, followed by the datum.
 
-Without a registry, the header is the one in Avro's single-object encoding: C3 01 and the schema fingerprint. With a
-registry, the header is Confluent's: 00 and the schema's registry id. The first byte distinguishes the two from each
-other and from JSON.
+Without a registry, the value begins with the header of Avro's single-object encoding: C3 01 and the schema fingerprint.
+With a registry, it begins with Confluent's header: 00 and the id of the schema in the registry. The first byte
+distinguishes the two from each other and from JSON.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if FINGERPRINT.hex() != _datum.FINGERPRINT:
 
 
 def confluent_header(schema_id: int) -> bytes:
-    """Return the five-byte header for a schema that a registry knows under this id.
+    """Return the five-byte header for a schema with this id in a registry.
 
     Raises:
         ValueError: not an id that a registry assigns.
@@ -58,8 +58,7 @@ class AvroCodec:
         """Return the event in a record value.
 
         Raises:
-            ValueError: the header is not the expected one, or the bytes after it are not a datum in this envelope
-                version.
+            ValueError: the header is wrong, or the bytes after it are not a datum in this envelope version.
         """
         header = value[: len(self._header)]
         if header != self._header:

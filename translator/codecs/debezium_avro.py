@@ -1,7 +1,8 @@
-"""Debezium's envelope as Avro with a schema registry. Each table has its own schemas, and each record refers to them.
+"""Write Debezium's envelope in Avro, with a schema registry. Each table has schemas of its own, and each record refers
+to them.
 
-Events are handled as in Debezium's JSON format. In Avro, a column cannot be missing, so the operator decides whether
-NULL may replace a column that a row lacks.
+Events are handled as in Debezium's JSON format. Avro has no missing columns, so the operator decides whether NULL may
+replace a column that a row lacks.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _NULL = b"\x00"
 _SOME = b"\x02"
 _END = b"\x00"
 _MAX_FORMS = 1024
-"""Maximum number of tables whose schemas are cached, because table names come from messages."""
+"""Maximum number of tables whose schemas are cached. Table names come from messages, so there may be many."""
 
 _columns = msgspec.json.Decoder(Columns).decode
 
@@ -56,7 +57,7 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     """The subjects: `<topic>-key` and `<topic>-value`, or `<topic>-<record>` if a topic has several tables."""
 
     missing_before: tuple[MissingBefore, ...] = ("merge", "as_create", "partial")
-    """The policies for a missing old image that consumers expect."""
+    """The policies for an old image that consumers expect and that is missing."""
 
     unavailable: Unavailable = "fail"
     """The content of `after` for a column whose value is not in the event."""
@@ -146,8 +147,8 @@ class DebeziumAvroCodec:
 
 
 def _refuse_other_kinds(new: KeyKinds, old: KeyKinds) -> None:
-    """Reject a key change that also changes the key type. A single schema cannot describe both keys, so one of the two
-    keys would differ from every earlier key of its row.
+    """Reject a key change that also changes the type of the key. A single schema cannot describe both keys. One of the
+    two would therefore differ from every earlier key of its row.
 
     Raises:
         MessageError: a key column has a different type than before.
@@ -159,10 +160,10 @@ def _refuse_other_kinds(new: KeyKinds, old: KeyKinds) -> None:
 
 
 def _without_types(event: ChangeEvent) -> ChangeEvent:
-    """Return an event without a schema, reduced to columns whose type is known.
+    """Return an event without a schema, reduced to the columns whose type is known.
 
-    Key values reveal their types, as in all of the table's keys. In other columns, a number could have any width, and
-    text could be bytes. A consumer with the table's schema would fail on such columns or misread them.
+    Key values reveal their types, as in all keys of the table. In other columns, a number could have any width, and a
+    text could stand for bytes. A consumer with the table's schema would fail on such columns, or misread them.
 
     Raises:
         MessageError: the event has a new image, which would be reduced to its key.

@@ -1,4 +1,4 @@
-"""A codec for an output that receives only events from some tables."""
+"""A codec for an output that receives only the events of some tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plain JSON: the envelope fields in order, with keys and row images as nested objects."""
+"""Write plain JSON: the fields of the envelope in order, with keys and row images as nested objects."""
 
 from __future__ import annotations
 

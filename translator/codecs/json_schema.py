@@ -1,8 +1,8 @@
-"""The JSON Schema for JSON events, for consumers that validate what they receive.
+"""Write the JSON Schema for JSON events, for consumers that validate what they receive.
 
-`python -m translator.codecs.json_schema` prints this schema, and docs/envelope.schema.json contains that output. The
-JSON Schema is derived from the Avro schema, so the fields are listed only once. Like version 1 itself, the JSON Schema
-allows additional fields and values.
+`python -m translator.codecs.json_schema` prints this schema. docs/envelope.schema.json contains the output. It is
+derived from the Avro schema, so the fields are listed only once. Like version 1 itself, the JSON Schema allows
+additional fields and values.
 """
 
 from __future__ import annotations
@@ -34,8 +34,7 @@ _WORDS: Mapping[str, Sequence[str]] = {
     "after_state": STATES,
     "variant_basis": VARIANT_BASES,
 }
-"""The values that this release writes. They are listed as examples, not as an `enum`, because later releases may add
-values.
+"""The values that this release writes. They are examples rather than an `enum`, because later releases may add values.
 """
 
 

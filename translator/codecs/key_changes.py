@@ -1,7 +1,7 @@
-"""Write a key change as two events, a delete and an insert, for consumers that do not support key updates.
+"""Write a key change as two events, a delete and an insert, for consumers that cannot update a key.
 
-An insert writes the whole row, so the new row must be complete. Missing columns are taken from the old image if the
-event says that they did not change, as for Debezium consumers.
+An insert writes the whole row, so the new row must be complete. If the event says that a missing column did not change,
+its value comes from the old image, as for Debezium consumers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from translator.codecs.debezium.images import Columns, moved_row
 from translator.codecs.record import Record
 
 DELETE_HALF, INSERT_HALF = "/d", "/c"
-"""Event id suffixes for the two halves of a key change."""
+"""The suffixes of the event id for the two halves of a key change."""
 
 _KEYLESS = "KEY_INCOMPLETE"
 
@@ -29,7 +29,7 @@ class EnvelopeOptions(Struct, frozen=True, forbid_unknown_fields=True):
     """Options for the `avro` and `json` codecs."""
 
     key_change: Literal["one_event", "two_events"] = "one_event"
-    """The representation of a key change: an update with `key_old`, or a delete and an insert."""
+    """The way in which a key change is written: as an update with `key_old`, or as a delete and an insert."""
 
 
 class EnvelopeCodec(Protocol):
@@ -64,7 +64,7 @@ class SplitKeyChanges:
 
 
 def halves(event: ChangeEvent, schema: TableSchema | None) -> tuple[ChangeEvent, ChangeEvent]:
-    """Return the old row's delete and the new row's insert.
+    """Return the delete of the old row and the insert of the new one.
 
     Both have the event's position, because they are for different rows.
 
@@ -111,8 +111,8 @@ def _state(after: Columns, sent: Columns | None, schema: TableSchema | None, sta
 
 
 def _known_of(half: ChangeEvent, image: Columns | None) -> ChangeEvent:
-    """Return one half of the key change, without notes and issues about values that its own image contains. Those notes
-    and issues refer to the other half.
+    """Return one half of the key change. Leave out notes and issues about values that its own image contains. They
+    belong to the other half.
     """
     there = image or {}
     withheld = [name for name in half.unavailable or () if name not in there]

@@ -1,4 +1,4 @@
-"""Prepare the bytes that all events for a table share on the native path, using the codec's own functions."""
+"""Prepare the bytes that all events of a table share on the native path, using the codec's own functions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BEFORE_MERGED = "BEFORE_MERGED"
 
 
 def native_table(source: str, dialect: str, outputs: Sequence[NativeCodec], layout: NativeLayout) -> NativeTable:
-    """Return the parts that the extension writes for every row in a table.
+    """Return the parts that the extension writes for every row of a table.
 
     Raises:
         ValueError: a name that UTF-8 cannot encode.
@@ -118,7 +118,7 @@ def _sample(
 
 
 def _state(layout: NativeLayout, schema: TableSchema | None) -> str:
-    """Return the state of an image with all columns, according to the rule in `translation/event_builders.py`."""
+    """Return the state of an image with all columns, following the rule in `translation/event_builders.py`."""
     names = {column.name for column in layout.columns}
     if schema is not None and names >= schema.column_names:
         return "full"

@@ -1,4 +1,4 @@
-"""An event's Kafka record, with the key and headers that every codec shares (docs/design.md §4.1)."""
+"""Build the Kafka record of an event, with the key and headers that every codec shares (docs/design.md §4.1)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def record_key_head(source: str, db: str | None, schema: str | None, table: str 
 
 
 ID_HEADER = "cdc-id"
-"""The only header that differs between events for the same table."""
+"""The only header that differs between events of the same table."""
 
 
 def record_headers(event: ChangeEvent) -> Headers:
@@ -69,11 +69,11 @@ _SHARED_HEADERS = Memo(shared_headers)
 
 
 RECORD_OVERHEAD = 512
-"""Upper bound for a single-record batch, excluding the record's key, value and headers."""
+"""Upper bound for the size of a batch with a single record, excluding its key, value and headers."""
 
 
 def record_size(record: Record) -> int:
-    """Return an upper bound for the size of a record in its own batch, before compression."""
+    """Return an upper bound for the size of a record in a batch of its own, before compression."""
     size = len(record.key or b"") + len(record.value or b"") + RECORD_OVERHEAD
     for name, value in record.headers:
         size += len(name) + len(value or b"") + 10

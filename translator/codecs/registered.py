@@ -1,6 +1,6 @@
-"""Provide codecs with the ids of Avro schemas that become known only when their tables appear.
+"""Give codecs the ids of Avro schemas that become known only when their tables appear.
 
-A codec never waits. If an id is not known yet, the codec reports which schema it needs. Its caller then gets the id
+A codec never waits. If an id is not known yet, the codec reports which schema it needs. The caller then gets the id
 from the registry and encodes the message again.
 """
 
@@ -24,7 +24,7 @@ TopicOf: TypeAlias = Callable[[ChangeEvent], str]
 
 
 class UnregisteredSchema(Exception):
-    """The schema's id is not known yet. The caller queries the registry and then encodes the message again."""
+    """The schema's id is not known yet. The caller asks the registry for it and encodes the message again."""
 
     def __init__(self, subject: str, text: str) -> None:
         super().__init__(f"the schema id for subject {subject} is unknown")
@@ -33,7 +33,7 @@ class UnregisteredSchema(Exception):
 
 
 def unknown_id(subject: str, text: str) -> int:
-    """Raise UnregisteredSchema. For codecs that encode nothing, or that run before the registry was queried."""
+    """Raise UnregisteredSchema. For codecs that encode nothing, or that run before anyone has asked the registry."""
     raise UnregisteredSchema(subject, text)
 
 
@@ -45,6 +45,8 @@ class TableSchemas(Struct, frozen=True):
 
 
 def avro_name(name: str) -> str:
-    """Return a valid Avro name, with an underscore for anything but ASCII letters, digits and underscores."""
+    """Return a valid Avro name. Any character other than an ASCII letter, a digit or an underscore becomes an
+    underscore.
+    """
     legal = re.sub(r"[^A-Za-z0-9_]", "_", name)
     return f"_{legal}" if not legal or legal[0].isdigit() else legal

@@ -1,4 +1,4 @@
-"""Rows by key, for consumers that keep the newest value for each key. A record contains the whole row, or is a
+"""Write rows by key, for consumers that keep the newest value of each key. A record contains the whole row, or is a
 tombstone.
 
 Such a consumer reads a missing column as NULL. A row is therefore written completely or not at all, unless the operator
@@ -28,13 +28,13 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     """Options for the `upsert` codec. docs/upsert.md explains each."""
 
     key: Literal["table", "columns"] = "table"
-    """The record key: it includes the table name, or only the columns if a topic has a single table."""
+    """The record key. It includes the table name, or only the columns if a topic has a single table."""
 
     schema_block: bool = False
     """Write values and keys in the format of Connect's JSON converter, `{"schema": …, "payload": …}`."""
 
     unavailable: Literal["fail", "omit"] = "fail"
-    """The policy for rows with an unknown column."""
+    """The policy for a row that has an unknown column."""
 
     truncate: Literal["fail", "drop"] = "fail"
     """The policy for truncates. No record can express it."""
@@ -48,7 +48,7 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _UpsertRow(NamedTuple):
-    """A row, or a tombstone if it has no columns. `missing` lists the row's columns whose values are not known."""
+    """A row, or a tombstone if it has no columns. `missing` lists the columns of the row whose values are not known."""
 
     key: Columns
     columns: Columns | None = None
@@ -87,7 +87,7 @@ class UpsertCodec:
         )
 
     def encode(self, event: ChangeEvent, schema: TableSchema | None = None) -> list[Record]:
-        """Return one record for a row, two for a changed key, or none for a row without a key.
+        """Return one record for a row, two for a changed key, and none for a row without a key.
 
         Raises:
             MessageError: an option rejects the event, or the format cannot express it faithfully.

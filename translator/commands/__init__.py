@@ -1,6 +1,6 @@
 """The command line. Each command has its own file, which contains only wiring and exit codes.
 
-Exit codes: 0 success, 1 failure while working, 2 invalid usage or configuration.
+Exit codes: 0 for success, 1 for a failure during the work, 2 for invalid usage or configuration.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from translator.commands.output import say
 from translator.errors import CdcError, ConfigError
 
 _COMMANDS = {
-    "audit": "Report what happened to every raw record, based on topic contents instead of counters.",
+    "audit": "Report what happened to every raw record, based on the contents of topics rather than counters.",
     "capture": "Write records of a topic to standard output as a record file.",
     "check": "Check a configuration file: settings, dialects, codecs, their options, and declared tables.",
     "contract": "Write a data contract for each table, and check a schema or a DDL statement against contracts.",
-    "desk": "Serve the playground: paste a message to see which product wrote it, how it is interpreted, and its "
-    "events.",
+    "desk": "Serve the playground. Paste a message to see which product wrote it, how it is interpreted, and which "
+    "events it produces.",
     "dialect": "Create a dialect plug-in, and test whether a plug-in satisfies the dialect contract.",
-    "diff": "Match the events of two topics by id and report the fields that differ.",
+    "diff": "Match the events of two topics by id, and report the fields that differ.",
     "dlq": "List, show, replay and discard dead letters, which are messages that could not be translated.",
-    "explain": "Explain how one raw record is interpreted: its format, its events, and the decisions behind them.",
+    "explain": "Explain how one raw record is interpreted. Show its format, its events, and the decisions behind them.",
     "init": "Inspect topics, recognize which product wrote their messages, and propose a configuration.",
     "learn": "Copy the metadata messages of all raw topics, from the beginning until now, to the metadata topic.",
     "project": "Copy the events in the canonical topic to a projection that the service does not write yet.",
-    "retranslate": "Translate a range of a raw topic just as the service does, and write the events to a separate "
+    "retranslate": "Translate a range of a raw topic just as the service would, and write the events to a separate "
     "topic.",
     "run": "Translate raw topics into the canonical topic until stopped.",
     "schema": "List and show table schemas and learned metadata.",

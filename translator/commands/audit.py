@@ -46,7 +46,7 @@ def audit(
     strict: bool,
     as_json: bool,
 ) -> None:
-    """Report what happened to every raw record, based on topic contents instead of counters.
+    """Report what happened to every raw record, based on the contents of topics rather than counters.
 
     The command translates the records again. It does not join the consumer group and writes nothing. The exit code is 1
     if a record was lost or an event has no raw record.

@@ -38,9 +38,9 @@ from translator.message import Message
 def capture(config: Path, count: int, partition: int | None, first: int | None, mask: bool, topic: str) -> None:
     """Write records of a topic to standard output as a record file. The file contains row data unless you use --mask.
 
-    The command reads the records that exist now and does not wait for more. It does not join a consumer group. With
-    --mask, each record and its masked copy are translated, and the results may differ only in values. Records without
-    such a copy are skipped, and the exit code is then 1.
+    The command reads the records that exist now, and does not wait for more. It does not join a consumer group. With
+    --mask, the command translates each record and its masked copy. The results may differ only in values. Records for
+    which no such copy can be made are skipped, and the exit code is then 1.
     """
     if first is not None and partition is None:
         raise ConfigError("--from requires --partition, because an offset is only valid within one partition")

@@ -1,4 +1,4 @@
-"""`translator check`: find what `run` would reject, without connecting to brokers."""
+"""`translator check`: find out what `run` would reject, without connecting to brokers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Hinting(Protocol):
     """A dialect that can report gaps in a valid configuration."""
 
     def hints(self, *, described: bool) -> list[str]:
-        """Return a hint for everything that is missing from the configuration.
+        """Return a hint for everything that the configuration lacks.
 
         Args:
             described: whether the configuration provides descriptions of messages: metadata topics or a registry.
@@ -59,9 +59,9 @@ class Hinting(Protocol):
 def check(config: Path, connect: bool, count: int, as_json: bool) -> None:
     """Check a configuration file: settings, dialects, codecs, their options, and declared tables.
 
-    Settings that are valid but incomplete produce a warning, and the exit code is still 0. With --connect, the command
-    prints one line for each check of the brokers and the registry. The exit code is 1 if any check is WRONG, for
-    example because all sampled records of a topic become dead letters. The command does not write anything.
+    Settings that are valid but incomplete cause a warning, and the exit code is still 0. With --connect, the command
+    prints one line for each check of the brokers and the registry. The exit code is 1 if any check is WRONG. One
+    example is a topic whose sampled records all become dead letters. The command writes nothing.
     """
     settings = settings_module.load(config)
     tokens_of(settings.kafka)

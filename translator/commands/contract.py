@@ -45,8 +45,8 @@ def contract() -> None:
 def export(config: Path, pattern: str, folder: Path | None) -> None:
     """Write one contract per table, from its newest schema in the schemas topic.
 
-    Contracts are YAML documents of the Open Data Contract Standard (ODCS). A file that exists with other content is not
-    overwritten.
+    Contracts are YAML documents of the Open Data Contract Standard (ODCS). If a file already exists with other content,
+    it is not overwritten.
     """
     settings = settings_module.load(config)
     # Imported here so that help and `translator translate` start without Kafka clients.
@@ -84,8 +84,8 @@ def export(config: Path, pattern: str, folder: Path | None) -> None:
 @json_option
 @click.argument("contracts", type=click.Path(path_type=Path, exists=True), nargs=-1, required=True)
 def check(config: Path, ddl: Path | None, dialect: str, as_json: bool, contracts: tuple[Path, ...]) -> None:
-    """Report how a proposed DDL statement, or the newest schemas, break contracts. Exits with 1 if a contract is
-    broken.
+    """Report how a proposed DDL statement, or the newest schemas, would break contracts. The exit code is 1 if a
+    contract is broken.
 
     Contracts are files or folders. With --ddl, the command needs neither a configuration nor a broker.
     """

@@ -64,12 +64,13 @@ _TOKEN_CHARACTERS = 16
 def desk(
     config: Path | None, sink: Path | None, host: str, port: int, names: tuple[str, ...], trusted_header: str | None
 ) -> None:
-    """Serve the playground: paste a message to see which product wrote it, how it is interpreted, and its events.
+    """Serve the playground. Paste a message to see which product wrote it, how it is interpreted, and which events it
+    produces.
 
-    The playground needs no broker and no configuration, includes samples of every format, and sends no requests to
-    other machines. With -c, it adds pages for a service (status, dead letters and schemas), which it reads from the
-    service's topics. These pages are read-only and show no values. Users who log in with the token in the environment
-    variable CDC_DESK_TOKEN can also see messages next to their events, and replay dead letters.
+    The playground needs no broker and no configuration. It includes samples of every format, and sends no requests to
+    other machines. With -c, it adds pages about a service: its status, dead letters and schemas. It reads these from
+    the service's topics. These pages are read-only and show no values. Users can log in with the token in the
+    environment variable CDC_DESK_TOKEN. They can then also see messages next to their events, and replay dead letters.
     """
     token = os.environ.get(_TOKEN) or None
     if token is not None and len(token) < _TOKEN_CHARACTERS:

@@ -28,9 +28,9 @@ def dialect() -> None:
 def new(into: Path, name: str) -> None:
     """Create a working plug-in as a starting point for your own.
 
-    NAME is the value of `dialect` in the configuration: a lower-case letter, followed by up to 39 lower-case letters,
-    digits and underscores, but without an underscore at the end. The folder is named cdc-dialect-NAME. It contains a
-    dialect with options, a recognizer and masked copies, golden cases, tests and a page.
+    NAME is the value of `dialect` in the configuration. It begins with a lower-case letter, followed by up to 39
+    lower-case letters, digits and underscores. It cannot end with an underscore. The folder is named cdc-dialect-NAME.
+    It contains a dialect with options, a recognizer and masked copies. It also has golden cases, tests and a page.
     """
     from translator.conformance.new_package import create
 
@@ -49,12 +49,12 @@ def new(into: Path, name: str) -> None:
 )
 @click.argument("package", type=click.Path(path_type=Path))
 def test(write: bool, package: Path) -> None:
-    """Test a plug-in, and print its scorecard.
+    """Test a plug-in and print its scorecard.
 
     PACKAGE is the folder with the plug-in's pyproject.toml and its golden cases (`cases/*.json`). The plug-in does not
-    have to be installed. The scorecard has one line per property: passed, failed (with the first example and advice),
-    or not applicable (with the reason). The exit code is 1 if any property fails. docs/dialects/your-own.md describes
-    the properties.
+    have to be installed. The scorecard has one line per property. The result is passed, failed (with the first example
+    and some advice), or not applicable (with the reason). The exit code is 1 if any property fails.
+    docs/dialects/your-own.md describes the properties.
     """
     from translator.conformance.battery import scores_of, write_results
 

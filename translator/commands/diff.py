@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 @click.argument("topic_a")
 @click.argument("topic_b")
 def diff(config: Path, values: bool, as_json: bool, topic_a: str, topic_b: str) -> None:
-    """Match the events of two topics by id and report the fields that differ. Exits with 1 if any field differs."""
+    """Match the events of two topics by id, and report the fields that differ. The exit code is 1 if any field
+    differs.
+    """
     settings = settings_module.load(config)
     # Imported here so that help and `translator translate` start without Kafka clients.
     from translator.operations.diff import compare

@@ -52,7 +52,7 @@ class _Time(click.ParamType):
 
 
 class _Place(click.IntRange):
-    """A partition or offset in the dead-letter topic. This differs from the position of the original message, which
+    """A partition or an offset in the dead-letter topic. It differs from the position of the original message, which
     operators may enter by mistake.
     """
 
@@ -151,9 +151,11 @@ def ls(config: Path, as_json: bool, **filters: Any) -> None:
 @click.argument("partition", type=_Place(min=0))
 @click.argument("offset", type=_Place(min=0))
 def show(config: Path, raw: Path | None, as_json: bool, partition: int, offset: int) -> None:
-    """Show one dead letter, identified by its partition and offset in the dead-letter topic: reason, origin and form.
+    """Show the reason, the origin and the form of one dead letter. Its partition and offset in the dead-letter topic
+    identify it.
 
-    The message's values are never shown. Only the structure and lengths of its key, value and headers are shown.
+    The message's values are never shown. The command shows only the structure and the lengths of its key, value and
+    headers.
     """
     settings = settings_module.load(config)
     from translator.operations.dlq.reader import LetterFilter, look
@@ -215,7 +217,7 @@ def replay(config: Path, execute: bool, as_json: bool, **filters: Any) -> None:
 )
 @json_option
 def discard(config: Path, reason: str, execute: bool, as_json: bool, **filters: Any) -> None:
-    """Discard dead letters and record the reason. They stay in their topic but are no longer replayed.
+    """Discard dead letters and record the reason. They stay in their topic but are never replayed.
 
     Without --execute, the command only lists the dead letters. Once all dead letters of a held table are replayed or
     discarded, the next `dlq replay --execute` releases the table. Readers of the canonical topic never receive the

@@ -26,7 +26,9 @@ _NAMED = 10
 
 
 def facts(found: StoredLetter, *, masked: bool) -> dict[str, Any]:
-    """Return a dead letter's facts as JSON: never row data, and no table names if columns are masked."""
+    """Return the facts about a dead letter as JSON. They never include row data, nor table names if columns are
+    masked.
+    """
     letter, message = found.letter, found.letter.message
     return {
         "partition": found.partition,
@@ -51,8 +53,9 @@ def facts(found: StoredLetter, *, masked: bool) -> dict[str, Any]:
 
 
 def print_groups(letters: list[StoredLetter], masked_sources: Collection[str]) -> None:
-    """Print the dead letters in groups. Then print one dead letter's reason per group, with its arguments for `dlq
-    show`."""
+    """Print the dead letters in groups. Then print the reason of one dead letter per group, with its arguments for `dlq
+    show`.
+    """
     groups: dict[tuple[str, str, str, str], list[StoredLetter]] = {}
     for found in letters:
         letter = found.letter
@@ -89,7 +92,7 @@ def print_held(held: Mapping[HeldTable, HoldMark]) -> None:
 
 
 def still_held(blocked: Mapping[HeldTable, HoldMark]) -> str:
-    """Return the error text about tables that are still held after a replay."""
+    """Return the text of the error about tables that are still held after a replay."""
     named = [
         f"{shown(str(of))} (offset {mark.since}, {mark.code})"
         for of, mark in sorted(blocked.items(), key=lambda item: item[0].name)
@@ -103,7 +106,7 @@ def still_held(blocked: Mapping[HeldTable, HoldMark]) -> str:
 
 
 def letter_facts(found: StoredLetter, *, masked: bool) -> dict[str, Any]:
-    """Return everything about a dead letter except its message, which is reduced to its structure."""
+    """Return everything about a dead letter, but only the structure of its message."""
     message = found.letter.message
     layout = [size_alone(message.value)] if masked else preview(message.value)
     headers = {name: None if value is None else len(value) for name, value in message.headers}

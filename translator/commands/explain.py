@@ -30,11 +30,11 @@ from translator.translation.translate import Translator
 @click.argument("partition", type=click.IntRange(0))
 @click.argument("offset", type=click.IntRange(0))
 def explain(config: Path, values: bool, as_json: bool, topic: str, partition: int, offset: int) -> None:
-    """Explain how one raw record is interpreted: its format, its events, and the decisions behind them.
+    """Explain how one raw record is interpreted. Show its format, its events, and the decisions behind them.
 
     The record is translated now, with this configuration and the metadata that the service has learned. The command
-    does not read the output topics; `audit` does. Canal's continuity check and native order compare messages with each
-    other, but this command looks at only one record.
+    does not read the output topics. Use `audit` for that. Canal's continuity check and native order compare messages
+    with each other. This command looks at only one record.
     """
     settings = settings_module.load(config)
     from translator.kafka.offset_ranges import records_of

@@ -69,9 +69,9 @@ def init(
 ) -> None:
     """Inspect topics, recognize which product wrote their messages, and propose a configuration.
 
-    TOPIC is a name or a pattern with * and ?. The command reads the oldest and the newest records and does not join a
-    group. For each question that the messages leave open, the file contains a comment: time zones, keys, the format of
-    a legacy DTS instance.
+    TOPIC is a name or a pattern with * and ?. The command reads the oldest and the newest records, and does not join a
+    group. For each question that the messages leave open, the file contains a comment. Examples are time zones, keys,
+    and the format of a legacy DTS instance.
     """
     if bool(topics) == bool(files):
         raise click.UsageError("specify either topics to read from a broker, or --file")
@@ -99,7 +99,7 @@ def init(
 
 
 def _write(output: Path, text: str) -> None:
-    """Write the whole new file, or leave no file behind if this fails."""
+    """Write the whole new file, or leave no file behind."""
     try:
         with output.open("x", encoding="utf-8") as file:
             try:

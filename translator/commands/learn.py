@@ -25,8 +25,8 @@ from translator.config import settings as settings_module
 def learn(config: Path, sources: tuple[str, ...], as_json: bool) -> None:
     """Copy the metadata messages of all raw topics, from the beginning until now, to the metadata topic.
 
-    Run this command before the service reads a backlog in which rows precede the metadata that describes them. The
-    command does not join a consumer group, writes no events, and can be repeated at any time.
+    Run this command before the service reads a backlog in which rows precede their metadata. The command does not join
+    a consumer group and writes no events. You can repeat it at any time.
     """
     settings = settings_module.load(config)
     # Imported here so that help and `translator translate` start without Kafka clients.

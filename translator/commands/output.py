@@ -16,7 +16,7 @@ _ANY_WIDTH = 100_000
 
 
 def say(text: str) -> None:
-    """Print a remark on standard error, with the program name as a prefix because several programs may share a
+    """Print a remark on standard error. It begins with the name of the program, because several programs may share a
     terminal.
     """
     click.echo(f"translator: {text}", err=True)
@@ -25,7 +25,7 @@ def say(text: str) -> None:
 def print_table(
     names: Sequence[str], rows: Sequence[Sequence[object]], *, title: str | None = None, console: Console | None = None
 ) -> None:
-    """Print rows in columns if they fit, otherwise one block of lines per row. Nothing is cut off.
+    """Print rows in columns if they fit. Otherwise, print one block of lines per row. Nothing is cut off.
 
     When the output is a file or a pipe, each row is one line.
 

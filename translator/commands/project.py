@@ -29,8 +29,8 @@ def project(config: Path, of: str, topic: str) -> None:
     """Copy the events in the canonical topic to a projection that the service does not write yet.
 
     A run reads up to the topic's end offsets at the start of the run, and prints these offsets. The next run resumes
-    from them. Run the command while the service is running, stop the service, run the command once more, and start the
-    service with the projection.
+    from them. First, run the command while the service is running. Then stop the service, run the command once more,
+    and start the service with the projection.
     """
     settings = settings_module.load(config)
     # Imported here so that help and `translator translate` start without Kafka clients.

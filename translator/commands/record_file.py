@@ -1,4 +1,6 @@
-"""Files of raw messages, one per line: JSON records with everything Kafka knows about a message, or bare values."""
+"""Read files of raw messages, one per line. A line is a JSON record with everything that Kafka knows about a message,
+or a bare value.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,8 @@ from translator.message import Message
 
 
 class BadRecordFile(CdcError):
-    """A line does not match the other lines in its file. The run fails with exit code 1, because its counts would be
-    meaningless.
+    """A line does not match the other lines in its file. The run fails with exit code 1, because its counts would mean
+    nothing.
     """
 
 
@@ -26,7 +28,7 @@ class Line(Struct, frozen=True):
 
     Args:
         number: line number, counted from 1. None means that the whole file is the message.
-        counted: the offset was not given but assigned by counting.
+        counted: the offset was not given, but assigned by counting.
     """
 
     file: Path
@@ -43,8 +45,8 @@ _HINT = (
     "read the whole file as one"
 )
 _VALUES = frozenset({"value", "value_base64"})
-"""Fields that identify a record. Every record has one of these fields. Messages never contain these fields, except that
-flattened Qlik columns may have these names.
+"""Fields that identify a record. Every record has one of these fields. Messages never contain these fields. The only
+exception is a flattened Qlik message with columns of these names.
 """
 
 _PLACE = frozenset({"topic", "partition", "offset", "timestamp", "key_base64", "headers_base64"})
@@ -64,7 +66,7 @@ class _Line(Struct, forbid_unknown_fields=True):
     value: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     value_base64: str | msgspec.UnsetType | None = msgspec.UNSET
     headers: dict[str, str | None] | list[tuple[str, str | None]] | None = None
-    """Headers as an object, or as [name, value] pairs if a name repeats."""
+    """Headers as an object or, if a name repeats, as [name, value] pairs."""
     headers_base64: list[tuple[str, str | None]] | None = None
     """The same pairs, for values that are not text."""
 
@@ -72,15 +74,15 @@ class _Line(Struct, forbid_unknown_fields=True):
 def read_files(files: Iterable[Path], *, bare: bool = False) -> list[Line]:
     """Yield all messages in the files. `-` is standard input.
 
-    A message without an offset gets its line number, counted from 0 over all files in the call, so that every message
-    has a distinct position.
+    A message without an offset gets the number of its line, counted from 0 over all files in the call. Every message
+    therefore has a position of its own.
 
     Args:
-        bare: whether to treat each line as a message value, regardless of its content. Otherwise, a file's first line
+        bare: whether to treat each line as a message value, whatever it contains. Otherwise, the first line of a file
             decides for all its lines.
 
     Raises:
-        BadRecordFile: a line does not match its file, or gives an offset that was already assigned to another message.
+        BadRecordFile: a line does not match its file, or gives an offset that another message already has.
     """
     taken: dict[tuple[str, int, int], Line] = {}
     lines: list[Line] = []
@@ -137,7 +139,7 @@ def _form(text: bytes) -> Form:
 
 
 def _is_record(text: bytes) -> bool:
-    """Parse a line in a file of messages. A line that is not JSON is still a message, and results in a dead letter."""
+    """Parse a line in a file of messages. A line that is not JSON is still a message, and becomes a dead letter."""
     try:
         return _form(text) == "record"
     except (msgspec.DecodeError, RecursionError, ValueError):
@@ -209,7 +211,7 @@ def _headers(line: _Line) -> Iterator[tuple[str, bytes | None]]:
 
 
 def record_line(message: Message) -> bytes:
-    """Return a message as a line from which `read_files` restores the same message, apart from its topic id."""
+    """Return a message as a line from which `read_files` restores the same message, except for its topic id."""
     line: dict[str, object] = {
         "topic": message.topic,
         "partition": message.partition,

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     help="Topic to write to. It must not be a topic that the service itself uses.",
 )
 def retranslate(config: Path, topic: str, partition: int, first: int, end: int, table: str | None, output: str) -> None:
-    """Translate a range of a raw topic just as the service does, and write the events to a separate topic.
+    """Translate a range of a raw topic just as the service would, and write the events to a separate topic.
 
-    Dead letters are not written to a topic but printed on standard error, in the format of `translate`.
+    Dead letters are printed on standard error instead of being written to a topic. They have the format of `translate`.
     """
     settings = settings_module.load(config)
     # Imported here so that help and `translator translate` start without Kafka clients.

@@ -57,7 +57,9 @@ def ls(config: Path, pattern: str, metadata: bool, as_json: bool) -> None:
 @config_option
 @click.argument("key")
 def show(config: Path, key: str) -> None:
-    """Show one schema or document in full, by the key that `ls` prints, or a schema by its ID alone."""
+    """Show one schema or document in full. Name it by the key that `ls` prints. For a schema, its ID alone is
+    enough.
+    """
     known = _look(config)
     if key in known.metadata:
         click.echo(known.metadata[key][1].decode(errors="replace"))

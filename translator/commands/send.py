@@ -30,10 +30,10 @@ from translator.errors import FatalError
 def send(config: Path, timeout: float, as_json: bool, topic: str, message: BinaryIO) -> None:
     """Write a message from a file to a raw topic and show how the running service translates it.
 
-    MESSAGE is the file, or `-` for standard input. The message in it is treated like any other: consumers receive its
-    events, and a lakehouse receives its rows. To test a service that has consumers, send a message without a row, for
-    example for a table in Canal's `heartbeat_tables`. The exit code is 1 for a dead letter, or if no result arrives in
-    time.
+    MESSAGE is the file, or `-` for standard input. The message is treated like any other. Consumers receive its events,
+    and a lakehouse receives its rows. To test a service that has consumers, send a message without a row, such as one
+    for a table in Canal's `heartbeat_tables`. The exit code is 1 if the message becomes a dead letter, or if no result
+    arrives in time.
     """
     settings = settings_module.load(config)
     # Imported here so that help and `translator translate` start without Kafka clients.

@@ -40,9 +40,9 @@ _COLUMNS = 80
 def status(config: Path, watch: float | None, as_json: bool) -> None:
     """Show positions, lag, stopped partitions, dead letters, held tables and the newest schemas.
 
-    The command reads the topics and does not contact the service, so it also works while the service is down. To find
-    the members of the group and their partitions, it queries the brokers. `behind` is the age of the oldest record that
-    the group has not read yet, based on the record's timestamp.
+    The command reads the topics and does not contact the service. It therefore also works while the service is down. To
+    find the members of the group and their partitions, it queries the brokers. `behind` is the age of the oldest record
+    that the group has not read yet, according to the record's timestamp.
     """
     settings = settings_module.load(config)
     from translator.operations.status import StatusLooker

@@ -69,7 +69,7 @@ def translate(
     strict: bool,
     files: tuple[Path, ...],
 ) -> None:
-    """Translate files of messages. Events go to standard output, dead letters and a summary to standard error.
+    """Translate files of messages. Events go to standard output. Dead letters and a summary go to standard error.
 
     A FILE (or - for standard input) has one message per line. The first line determines the format of all lines:
 
@@ -132,7 +132,7 @@ def _configured(config: Path, source: str | None, messages: Sequence[Message]) -
 
 
 def parse_cli_options(given: Iterable[str]) -> dict[str, Any]:
-    """Parse `name=value` pairs. A value is YAML, so `profile=dts` and `instance={created: ...}` both work.
+    """Parse `name=value` pairs. A value is YAML, so both `profile=dts` and `instance={created: ...}` work.
 
     Raises:
         ConfigError: a pair has no `=`, or its value is not YAML.
@@ -151,7 +151,8 @@ def parse_cli_options(given: Iterable[str]) -> dict[str, Any]:
 
 
 def read_schemas(file: Path) -> dict[str, bytes]:
-    """Return a registry's schemas in the form in which a dialect learns them: the key `registry/<id>` and the text.
+    """Return the schemas of a registry in the form in which a dialect learns them: the key `registry/<id>` and the
+    text.
 
     Raises:
         ConfigError: the file is not a JSON object of schemas by id.

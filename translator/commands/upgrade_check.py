@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 def upgrade_check(config: Path, since: str, count: int, as_json: bool) -> None:
     """Translate the newest raw records with this release, and compare the results with those of the running release.
 
-    Install the new release, and run its command with the configuration that you want to use. The command checks the
+    Install the new release, and run this command with the configuration that you want to use. The command checks the
     configuration, does not join the consumer group, writes nothing, and prints no row data. It lists the steps that the
-    releases since then announce. The exit code is 1 if results differ in a way that no release announces.
+    releases since then call for. The exit code is 1 if results differ in a way that no release announces.
     """
     settings = settings_module.load(config)
     # Imported here so that help and `translator translate` start without Kafka clients.

@@ -1,8 +1,7 @@
 """Rules that mask columns (docs/masks.md): which columns a rule matches, by name and by type.
 
-When in doubt, a masking rule matches. Such a rule also compares names without regard to case, accents and invisible
-characters, and a name level that is missing on one side matches any name. A rule that keeps a column matches only the
-column's exact name.
+If in doubt, a masking rule matches. Such a rule also ignores case, accents and invisible characters. A name level that
+is missing on one side matches any name. A rule that keeps a column matches only the exact name of the column.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ Action: TypeAlias = Literal["keep", "drop", "set_null", "hash", "truncate", "kee
 Matcher: TypeAlias = Callable[[str], object]
 
 UNKNOWN_TYPE = "unknown"
-"""The canonical type for columns whose type is not declared anywhere."""
+"""The canonical type of columns whose type is not declared anywhere."""
 
 
 class MaskRule(Struct, frozen=True, dict=True):
@@ -39,7 +38,7 @@ class MaskRule(Struct, frozen=True, dict=True):
 
     @property
     def masks(self) -> bool:
-        """Return whether the rule masks its columns rather than exempting them."""
+        """Return whether the rule masks its columns. If not, it exempts them."""
         return self.action != "keep"
 
     def matches_source(self, source: str) -> bool:

@@ -52,7 +52,7 @@ class MaskSettings(Section):
 
 
 class MasksSettings(Section):
-    """Column masks, which apply to events and to everything else that is written or shown (docs/masks.md)."""
+    """Column masks. They apply to events and to everything else that is written or shown (docs/masks.md)."""
 
     key: SecretStr | None = Field(
         default=None,

@@ -1,4 +1,4 @@
-"""Convert options from the configuration or the command line to a dialect's or codec's frozen options class."""
+"""Convert options from the configuration or the command line to the frozen options class of a dialect or codec."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ def parse_options(options_class: type[T], given: Mapping[str, Any], owner: str) 
     """Return the options of `owner`, a dialect or a codec.
 
     Raises:
-        ConfigError: an unknown name or value (the error suggests the nearest known one), or a value of the wrong type.
+        ConfigError: a name or a value is unknown (the error suggests the nearest known one), or a value has the wrong
+            type.
     """
     known = [field.encode_name for field in msgspec.structs.fields(options_class)]
     for name in given:
@@ -74,7 +75,7 @@ def _mistake(said: str) -> str:
 
 
 def _check_words(owner: str, name: str, hint: Any, value: Any) -> None:
-    """Reject a value that the option does not allow, and list the allowed values, which msgspec does not do."""
+    """Reject a value that the option does not allow, and list the allowed ones. msgspec does not list them."""
     allowed = _words(hint)
     for word in value if isinstance(value, (list, tuple)) else (value,):
         if allowed and isinstance(word, str) and word not in allowed:
@@ -96,7 +97,9 @@ _NO_SECONDS = re.compile(r"(\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2})(Z|[+-]\d{2}:?\d{2}
 
 
 def _with_seconds(value: Any) -> Any:
-    """Add the seconds, which RFC 3339 requires but people omit (`2022-03-20T00:00+08:00`)."""
+    """Add the seconds if they are missing. RFC 3339 requires them, but people leave them out
+    (`2022-03-20T00:00+08:00`).
+    """
     if isinstance(value, dict):
         return {name: _with_seconds(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):

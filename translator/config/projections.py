@@ -32,7 +32,7 @@ class TableChoiceSettings(Section):
 
 
 class Projection(Section):
-    """An additional topic with the same events in another format, for consumers that do not support the envelope."""
+    """Another topic with the same events in a different format, for consumers that do not support the envelope."""
 
     topic: str = Field(
         description=(
@@ -68,9 +68,7 @@ class Projection(Section):
 
     @model_validator(mode="after")
     def _rows_without_names_have_their_own_topic(self) -> Projection:
-        """Reject `key: columns` where rows from several tables would share keys. Compaction would then delete live
-        rows.
-        """
+        """Reject `key: columns` if rows of several tables would share keys. Compaction would then delete live rows."""
         template = self.template
         if template is not None and not template.by_table and self.options.get("key") == "columns":
             raise ValueError(
@@ -101,14 +99,14 @@ def chosen(
 
 
 def check_templates(projections: Sequence[Projection], written: Sequence[str], *, sources: int) -> None:
-    """Check that no other topic begins with a template's prefix.
+    """Check that no other topic begins with the prefix of a template.
 
     Args:
-        written: the topics that are written in addition to the topics from templates.
+        written: the topics that are written in addition to those from templates.
         sources: the number of sources.
 
     Raises:
-        ValueError: a prefix is not unique, or tables with the same name in several sources would share a topic.
+        ValueError: a prefix is not unique, or several sources have tables with the same name that would share a topic.
     """
     templates = [one.template for one in projections if one.template is not None]
     for at, template in enumerate(templates):

@@ -1,4 +1,4 @@
-"""Setting types beyond text and numbers: names, topics and topic patterns, and start positions."""
+"""Define the types of settings beyond text and numbers: names, topics and topic patterns, and start positions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import AwareDatetime, Field, ValidationError, ValidatorFunctionWra
 
 
 def _in_words(words: str) -> WrapValidator:
-    """Describe the expected value in words, because regular expressions are hard to read in errors."""
+    """Describe the expected value in words, because regular expressions are hard to read in an error."""
 
     def validate(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
         try:

@@ -1,6 +1,7 @@
 """The whole configuration as types. cdc_core.config reads the file.
 
-An unknown name is an error at startup that suggests the nearest known one. Dialects and codecs check their own options.
+An unknown name is an error at startup. The error suggests the nearest known name. Dialects and codecs check their own
+options.
 """
 
 from __future__ import annotations
@@ -185,7 +186,9 @@ class MetricsSettings(Section):
 
 
 class Timing(Section):
-    """Timeouts and intervals, in seconds. Required: delivery < rebalance < the grace period of the pod."""
+    """Timeouts and intervals, in seconds. The times must be in order: delivery < rebalance < the grace period of the
+    pod.
+    """
 
     session: float = Field(
         default=30,
@@ -235,7 +238,7 @@ class Timing(Section):
 
 
 class LatencySettings(Section):
-    """Times in milliseconds for which work is collected. Shorter times reduce latency and cost more processor time."""
+    """Times in milliseconds for which work is collected. Shorter times reduce latency but cost more processor time."""
 
     linger_ms: int = Field(
         default=3,
@@ -478,7 +481,9 @@ class Settings(Section):
         return self
 
     def refuse(self, wrong: Sequence[tuple[tuple[int | str, ...], ConfigError]]) -> None:
-        """Raise one error for all mistakes, each with its location in the file. Do nothing if the list is empty."""
+        """Raise a single error for all mistakes, each with its location in the file. Do nothing if the list is
+        empty.
+        """
         if not wrong:
             return
         if self._file is not None:
@@ -562,7 +567,7 @@ class _Connection(Section):
 
 
 def parse_kafka(options: Mapping[str, Any], environment: Mapping[str, str], where: str) -> Kafka:
-    """Return only the `kafka` section, from settings given on a command line.
+    """Return only the `kafka` section, built from settings on a command line.
 
     Raises:
         ConfigError: see cdc_core.config.

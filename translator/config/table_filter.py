@@ -1,4 +1,4 @@
-"""The tables that an output receives: include and exclude patterns for sources and tables."""
+"""Select the tables that an output receives, by include and exclude patterns for sources and tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from msgspec import Struct
 ANY = "*"
 
 _KEPT = 4096
-"""Maximum number of tables for which results are cached. A limit is needed because table names come from messages."""
+"""Maximum number of tables for which results are cached. A limit is needed, because table names come from messages."""
 
 
 def matcher(pattern: str) -> Callable[[str], object]:
@@ -21,8 +21,8 @@ def matcher(pattern: str) -> Callable[[str], object]:
 
 
 class TableChoice(Struct, frozen=True):
-    """A pattern for the tables of a source. `table` matches `db.schema.table`, without levels that the source does not
-    have.
+    """A pattern for the tables of a source. `table` matches `db.schema.table`, without any level that the source does
+    not have.
     """
 
     source: str = ANY

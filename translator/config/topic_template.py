@@ -1,8 +1,7 @@
-"""Topic names derived from table names: one topic per table or per source in a projection.
+"""Derive the names of topics from the names of tables. A projection writes one topic per table or per source.
 
 No two tables share a topic by accident. Name levels are joined with dots, and characters that a topic name cannot
-contain are replaced. A topic name that was changed, or that looks like a changed name, ends with a digest of the
-levels.
+contain are replaced. If a topic name was changed, or looks as if it was, it ends with a digest of the levels.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Patterns in the configuration that match nothing. A misspelled pattern would leave a column unmasked without an
-error.
+"""Find patterns in the configuration that match nothing. A misspelled pattern would silently leave a column
+unmasked.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from translator.config.settings import Settings
 from translator.config.table_filter import ANY, matcher
 
 SeenTables = Mapping[tuple[str, str], Mapping[str, str | None]]
-"""Columns with their canonical types, by source and full table name. None: the messages do not reveal the type."""
+"""Columns with their canonical types, by source and full table name. None means that the messages do not reveal the
+type.
+"""
 
 
 class _Entry(NamedTuple):
@@ -22,7 +24,7 @@ class _Entry(NamedTuple):
     Args:
         place: the entry's path in the configuration.
         patterns: the entry's patterns as text, without patterns that match everything.
-        matches: whether the entry matches any of the tables and columns seen.
+        matches: whether the entry matches any of the tables and columns in the sample.
         of: a description of what the entry selects.
     """
 
@@ -45,7 +47,7 @@ def unmatched_sources(settings: Settings) -> list[str]:
 
 
 def unmatched_in(settings: Settings, seen: SeenTables) -> list[str]:
-    """Return a note for each entry that matches nothing in a sample, except those whose source does not exist.
+    """Return a note for each entry that matches nothing in a sample. Leave out entries whose source does not exist.
 
     Args:
         seen: the tables and columns in the sample.

@@ -1,7 +1,7 @@
-"""The conformance battery for dialect plug-ins. A plug-in's tests import only this module of the kit.
+"""Test dialect plug-ins with the conformance battery. A plug-in's tests import only this module of the kit.
 
 `scorecard(folder)` tests the plug-in in the folder of its project. docs/dialects/your-own.md describes the properties.
-Like `translator.dialect_api`, these names stay compatible in all releases 1.x. Later releases can add properties.
+Like `translator.dialect_api`, these names remain compatible in all 1.x releases. Later releases can add properties.
 """
 
 from __future__ import annotations

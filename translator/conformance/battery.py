@@ -38,7 +38,8 @@ def scorecard(folder: Path) -> Scorecard:
 
 
 def scores_of(folder: Path) -> tuple[str, Iterator[Score]]:
-    """Return the name of the plug-in in a folder, and its scores, each as soon as its property has been tested.
+    """Return the name of the plug-in in a folder, and its scores. Each score follows as soon as its property has been
+    tested.
 
     Raises:
         ConfigError: see `scorecard`.

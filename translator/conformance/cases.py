@@ -1,4 +1,6 @@
-"""A plug-in's golden cases: one JSON file per case, with messages and the translator's result for each."""
+"""Read the golden cases of a plug-in. Each case is one JSON file with messages, and with the translator's result for
+each message.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ _NOT_OF_THE_PLUGIN = frozenset(
 
 
 class Case(Struct, frozen=True):
-    """Messages for one dialect to read in order.
+    """The messages that one dialect reads, in order.
 
     Args:
         options: the source's options.
@@ -115,7 +117,7 @@ def result_of(translation: Translation) -> Any:
 
 
 def plain_reason(reason: str) -> str:
-    """Return a dead letter's reason without the dialect and the position, which the translator adds."""
+    """Return the reason of a dead letter without the dialect and the position, which the translator adds."""
     return reason.partition(": ")[2].rpartition(" (topic ")[0]
 
 

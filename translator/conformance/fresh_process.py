@@ -1,4 +1,4 @@
-"""Compute digests of all results, here or in a new process (`python -m translator.conformance.fresh_process`).
+"""Compute digests of all results, either here or in a new process (`python -m translator.conformance.fresh_process`).
 
 The process reads a `DigestRequest` from standard input, and writes one line for each message.
 """
@@ -21,7 +21,7 @@ from translator.dialects import DialectPlugin
 from translator.message import Learned
 
 _SECONDS = 300
-"""Maximum time for a process, reached only if it hangs."""
+"""Maximum time for a process. It is reached only if the process hangs."""
 
 
 class DigestRequest(Struct, frozen=True):
@@ -35,12 +35,12 @@ class DigestRequest(Struct, frozen=True):
 def digests(plugin: DialectPlugin, cases: Sequence[Case], *, backward: bool = False) -> list[str]:
     """Return a digest of each message's result, in the order of the cases.
 
-    Cases with the same options share a dialect, so state left by one message could change the next. This does not
-    apply to cases with metadata messages.
+    Cases with the same options share a dialect. If one message leaves state behind, this state could change the next
+    result. This does not apply to cases with metadata messages.
 
     Args:
-        backward: whether to translate the cases in reverse order. The messages in a case are reversed, too, unless they
-            depend on metadata. The first message of such a case is translated twice, and its second result counts.
+        backward: whether to translate the cases in reverse order. The messages of a case are also reversed, unless they
+            depend on metadata. If they do, the first message is translated twice, and its second result counts.
     """
     shared: dict[bytes, Trial] = {}
     found: dict[str, list[str]] = {}

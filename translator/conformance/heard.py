@@ -17,7 +17,7 @@ from typing import Any
 def heard() -> Iterator[Callable[[], str]]:
     """Record logs, warnings and output. Return a function that returns everything new since its last call.
 
-    A logger may have its own handlers, and a plug-in may hold on to an earlier stream. Therefore, log records are
+    A logger may have handlers of its own, and a plug-in may hold on to an earlier stream. Log records are therefore
     captured when they are created, and the file descriptors are redirected as well.
     """
     texts = io.StringIO()

@@ -1,4 +1,4 @@
-"""Changes to JSON documents, and the members of a message that contain its row values."""
+"""Change JSON documents, and find the members of a message that contain its row values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from translator.dialects import MaskedValues
 from translator.message import Message
 
 _TRIES = 50
-"""Number of other values to try. The document may already contain some of them."""
+"""Number of other values to try. The document may already contain some of these values."""
 
 _MOST_MEMBERS = 200
 """Maximum number of members to change per message. A wide table has more."""
@@ -30,7 +30,7 @@ ImageName: TypeAlias = Literal["before", "after"]
 
 
 class Cell(Struct, frozen=True):
-    """A column in an image of one of a message's events, identified by the event's number."""
+    """A column in an image of one of a message's events. The event is identified by its number."""
 
     event: int
     image: ImageName
@@ -118,7 +118,7 @@ def _other_value(value: Any, number: int) -> Any:
 
 
 def likely_carriers(document: Any, events: Sequence[ChangeEvent]) -> list[Path]:
-    """Return the members to change, at most 200: first those with a key value, then those with an image value."""
+    """Return the members to change, at most 200. Those with a key value come first, then those with an image value."""
     keys = {str(value) for event in events for key in (event.key, event.key_old) if key for value in _values(key)}
     others = {str(value) for event in events for row in (event.before, event.after) if row for value in _values(row)}
     ranked = sorted(members(document), key=lambda member: (str(member[1]) not in keys, str(member[1]) not in others))
@@ -130,10 +130,11 @@ def _values(image: str) -> Iterable[Any]:
 
 
 def carriers(trial: Trial, message: Message, document: Any) -> dict[Path, list[Cell]]:
-    """Return the members of a message that contain its row values, and the cells with each member's value.
+    """Return the members of a message that contain its row values. With each member, return the cells that have its
+    value.
 
-    A member carries a value if two different changes to it change the same cells of a column in two different ways. A
-    member that only determines how values are read, such as a type, carries none.
+    A member carries a value if two different changes to it change the same cells of a column in two different ways. If
+    a member only determines how values are read, as a type does, it carries none.
     """
     events = trial.events(with_value(message, document)) or []
     found: dict[Path, list[Cell]] = {}
@@ -160,7 +161,7 @@ def variants_of(
 
 
 def _cells(events: list[ChangeEvent]) -> dict[Cell, Any]:
-    """Return the cells of all images, except cells with JSON, because a member might be part of such a cell."""
+    """Return the cells of all images, except cells with JSON, because a member might be a part of such a cell."""
     images: tuple[ImageName, ...] = ("before", "after")
     return {
         Cell(number, image, column): value

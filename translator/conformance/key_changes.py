@@ -1,4 +1,4 @@
-"""Key changes: the old and new keys are correct, and no row is lost if keys shift into each other."""
+"""Test key changes: the old and new keys are correct, and no row is lost if keys shift into each other."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class KeyChange(Struct, frozen=True):
     """A JSON message with one event that changes a key.
 
     Args:
-        old, new: the members with the old and new values of the changed columns, in column order.
+        old, new: the members with the old and the new values of the changed columns, in column order.
     """
 
     name: str
@@ -66,7 +66,9 @@ class KeyChange(Struct, frozen=True):
 
 
 def key_changes(subject: Subject) -> None:
-    """Check that every move has its old and new key, and that no row is lost if rows move into each other's keys."""
+    """Check that every move has its old and its new key, and that no row is lost if rows move into each other's
+    keys.
+    """
     found = False
     for change in _each_change(subject):
         first, second, further = change.values(change.old), change.values(change.new), change.new_keys(3)
@@ -110,7 +112,7 @@ def _each_change(subject: Subject) -> Iterator[KeyChange]:
 
 
 def _rejects_others(trial: Trial, message: Message, document: Any, values: Set[str]) -> bool:
-    """Return whether a message becomes a dead letter whenever a member with one of these values has another value.
+    """Return whether a message becomes a dead letter whenever a member with one of these values gets another value.
 
     A format may send a key twice, and a plug-in may compare the two.
     """
@@ -140,7 +142,7 @@ def _check_messages(change: KeyChange, moves: Sequence[Move], *, shift: bool = T
 
 
 def _check_rows(change: KeyChange, moves: Sequence[Move], apart: Sequence[Sequence[Any]]) -> None:
-    """Check key changes in a single message, which requires a format with arrays of rows.
+    """Check key changes within a single message. This requires a format with arrays of rows.
 
     Args:
         apart: two keys that occur in no move.
@@ -154,7 +156,7 @@ def _check_rows(change: KeyChange, moves: Sequence[Move], apart: Sequence[Sequen
 
 
 def _joined(change: KeyChange, moves: Sequence[Move]) -> Any:
-    """Return one document for all moves, in which every array with one object has one object per move."""
+    """Return one document for all moves. Every array with one object now has one object per move."""
     first, *others = (change.moved(*move) for move in moves)
     joined = copy.deepcopy(first)
     paths = [()] if isinstance(joined, list) else [path for path, value in members(first) if _is_rows(value)]

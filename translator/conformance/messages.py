@@ -1,4 +1,6 @@
-"""Properties of whole messages: golden cases, masked copies, damaged messages, determinism, and silence about rows."""
+"""Test properties of whole messages: golden cases, masked copies, damaged messages, determinism, and silence about
+rows.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ from translator.operations.masked_copy import RecordMasker
 from translator.translation.dead_letter import DeadLetter
 
 _TELLING = 6
-"""Minimum number of characters in a recognizable value. Shorter strings occur in messages by chance."""
+"""Minimum number of characters in a recognizable value. Shorter strings may appear in a message by chance."""
 
 _KEY = b"conformance"
 """The key for masks. With the same masks, every run has the same result."""
@@ -33,7 +35,8 @@ _CANARIES = ("Canary of a row", 7310465521)
 
 def golden_cases(subject: Subject) -> None:
     """Check that every message has the result that its case expects, and that the dialect can learn from its own
-    metadata messages."""
+    metadata messages.
+    """
     refused: str | None = None
     learns = False
     for case in subject.cases:
@@ -100,7 +103,7 @@ def masked_copies(subject: Subject) -> None:
 
 
 def _row_texts(events: Sequence[ChangeEvent]) -> Iterator[str]:
-    """Return the recognizable row values that masks change, except values that also occur elsewhere in the events."""
+    """Return the recognizable row values that masks change, except those that also appear elsewhere in the events."""
     masks = MaskedValues(_KEY)
     for event in events:
         around = " ".join(map(str, (event.db, event.table, event.ts_commit_us, event.ts_capture_us, event.pos_native)))
@@ -112,7 +115,7 @@ def _row_texts(events: Sequence[ChangeEvent]) -> Iterator[str]:
 
 
 def _texts_in(data: bytes) -> Iterator[str]:
-    """Return data as text and, if it is JSON, its names and strings, including those in nested JSON strings."""
+    """Return data as text. If it is JSON, also return its names and strings, including those in nested JSON strings."""
     yield data.decode(errors="replace")
     document = document_of(data)
     for path, member in () if document is None else members(document):
@@ -122,7 +125,7 @@ def _texts_in(data: bytes) -> Iterator[str]:
 
 
 def _contains(texts: Sequence[str], values: Iterable[str]) -> bool:
-    """Return whether one of the strings contains a value, unchanged or as JSON or Python escapes it."""
+    """Return whether one of the strings contains a value, either unchanged or as JSON or Python escapes it."""
     forms = {
         form
         for value in values
@@ -144,7 +147,7 @@ def hostile_messages(subject: Subject) -> None:
 
 
 def determinism(subject: Subject) -> None:
-    """Check that the same messages give the same bytes, in any order, and in a process with a different hash seed."""
+    """Check that the same messages give the same bytes in any order, and in a process with a different hash seed."""
     plugin, package, cases = subject.plugin, subject.package, subject.cases
     here = digests(plugin, cases)
     others = {

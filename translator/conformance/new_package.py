@@ -1,4 +1,4 @@
-"""The files of a new plug-in, which already works (`translator dialect new`)."""
+"""The files of a new plug-in. The plug-in already works (`translator dialect new`)."""
 
 from __future__ import annotations
 
@@ -24,15 +24,16 @@ _FILES: Mapping[str, str] = {
     "cases/rejected.json": "rejected.json",
     "tests/test_conformance.py": "test_conformance.py.txt",
 }
-"""The files of a plug-in, each with its template. `@NAME@` is replaced by the name of the dialect. With the
-prefix, no dialect takes the name of the translator's own distribution (`cdc-translator`) or modules (`cdc_core`)."""
+"""The files of a plug-in, each with its template. `@NAME@` is replaced by the name of the dialect. Because of the
+prefix, no dialect gets the name of the translator's own distribution (`cdc-translator`) or modules (`cdc_core`).
+"""
 
 
 def create(name: str, into: Path) -> Path:
     """Write a new plug-in, and return its folder.
 
     Raises:
-        ConfigError: the name is not allowed or belongs to a built-in dialect, or the folder exists.
+        ConfigError: the name is not allowed or belongs to a built-in dialect, or the folder already exists.
         FatalError: a file cannot be written.
     """
     if not _NAME.fullmatch(name):

@@ -1,4 +1,4 @@
-"""Properties of row values: absent, NULL and unavailable are kept apart, and a key with NULL is no key."""
+"""Test properties of row values: absent, NULL and unavailable are kept apart, and a key with NULL is no key."""
 
 from __future__ import annotations
 
@@ -66,7 +66,8 @@ def each_carrier(subject: Subject) -> Iterator[Carrier]:
 
 def values_apart(subject: Subject) -> None:
     """Check that a null in a message is NULL, that a removed member is an absent column, and that no image contains a
-    withheld value."""
+    withheld value.
+    """
     for name, trial, message in subject.messages():
         _check_unavailable(name, trial.events(message) or [])
     for carrier in each_carrier(subject):

@@ -1,5 +1,5 @@
-"""A plug-in's scores: the properties of a dialect that it has, and the first counterexample for each one that it
-lacks.
+"""The scores of a plug-in. They show which properties of a dialect it has, and the first counterexample for each one
+that it lacks.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A plug-in's dialect processing a case's messages, contained as in the service."""
+"""Let a plug-in's dialect process the messages of a case, contained as in the service."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Trial:
         self._files = FileTranslator(translator, catalog, case.messages, lambda text: None)
 
     def translate(self, message: Message) -> Translation:
-        """Return the result for a message. If it needs metadata, the case's other messages are searched for it.
+        """Return the result for a message. If it needs metadata, it is searched for in the other messages of the case.
 
         Raises:
             Failed: the previous message took too long. The next messages would probably take just as long.

@@ -1,4 +1,4 @@
-"""The four built-in input formats, and those that other distributions offer as plug-ins.
+"""List the four built-in input formats, and those that other distributions offer as plug-ins.
 
 A `DialectPlugin` describes each of them. To add a built-in dialect, add its plug-in to `DIALECTS` and to the entry
 points in pyproject.toml.
@@ -31,8 +31,8 @@ from translator.message import Dialect, Message, RequiresOptions, Setup
 DIALECTS: dict[str, DialectPlugin] = {plugin.name: plugin for plugin in (QLIK, DTS_AVRO, SHAREPLEX, CANAL)}
 """The built-in dialects.
 
-They are not found through their entry points, so that they also work in a checkout, start without a search, and cannot
-be replaced by another distribution.
+They are not looked up through their entry points. They therefore also work in a checkout, start without a search, and
+cannot be replaced by another distribution.
 """
 
 
@@ -60,7 +60,7 @@ def with_recognizer(warn: Callable[[str], object]) -> dict[str, DialectPlugin]:
     """Return the dialects that can recognize their messages: the built-in ones and all installed plug-ins.
 
     Args:
-        warn: called with a sentence for each plug-in that cannot be used.
+        warn: called with one sentence for each plug-in that cannot be used.
     """
     found = dict(DIALECTS)
     try:
@@ -97,7 +97,7 @@ def check_declared(dialect: Dialect, options: Mapping[str, Any]) -> None:
     """Reject a configured source that leaves out facts that only its operator can know.
 
     Raises:
-        ConfigError: the source lacks an option for which no default is safe in a service.
+        ConfigError: the source lacks an option, and no default would be safe in a service.
     """
     if isinstance(dialect, RequiresOptions):
         dialect.check_declared(options)
@@ -134,7 +134,7 @@ def masked_copy(dialect: Dialect, message: Message, masked: MaskedValues) -> Mes
     """Return a copy of a record with different row values. Headers are left out, because no dialect reads any.
 
     Raises:
-        Unmaskable: the record's values cannot be distinguished from other text.
+        Unmaskable: the values of the record cannot be told apart from other text.
     """
     if isinstance(dialect, MasksItself):
         return dialect.masked_copy(message, masked)

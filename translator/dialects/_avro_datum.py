@@ -1,9 +1,10 @@
-"""Read a record from bytes with a schema that arrived with the data: first with a strict walk, then with fastavro.
+"""Read a record with a schema that arrived with the data. A strict walk over the bytes comes first, and then fastavro
+reads them.
 
-fastavro interprets a negative enum or union index as an index from the end, ignores bytes after the datum, and accepts
-integers of any length. The walk rejects all of this, reports the position, and builds nothing. After the walk, only
-text encoding can fail in fastavro. The library never gets the original schema. Instead, it gets a schema that is built
-from the checked types, with generated names and without logical types, which the caller interprets.
+For fastavro, a negative enum or union index counts from the end. It also ignores bytes after the datum, and accepts
+integers of any length. The walk rejects all of this, reports the position, and builds nothing. After the walk, nothing
+but the encoding of text can fail in fastavro. The library never gets the original schema. Instead, it gets a schema
+built from the checked types, with generated names. Logical types are left out, because the caller interprets them.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class DatumReader:
         return record
 
     def write(self, record: Datum) -> bytes:
-        """Return the encoded record. If several types in a union are possible, the best one is used."""
+        """Return the encoded record. If several types of a union are possible, the best one is used."""
         out = io.BytesIO()
         fastavro.schemaless_writer(out, self._plain, record)
         return out.getvalue()
@@ -81,8 +82,8 @@ def _boolean(data: bytes, at: int) -> int:
 
 
 def _varint(data: bytes, at: int, most: int, last: int, bits: int) -> int:
-    """Return the end of an integer with at most `most` bytes. If the integer has exactly `most` bytes, its last byte
-    must not be greater than `last`.
+    """Return the end of an integer that has at most `most` bytes. If the integer has exactly `most` bytes, its last
+    byte must not be greater than `last`.
     """
     for end in range(at, at + most - 1):
         if data[end] < 0x80:
@@ -119,7 +120,7 @@ _PRIMITIVES: Mapping[str, Scan] = {
 class _Compiler:
     def __init__(self) -> None:
         self._made: dict[int, Scan] = {}
-        """Cached by identity, because a type that others refer to occurs several times but is compiled only once."""
+        """Cached by identity, because a type that others refer to appears several times but is compiled only once."""
         self._composites: Mapping[str, Callable[[AvroType], Scan]] = {
             "record": self._record,
             "enum": lambda schema: enum_scan(len(schema.symbols)),
@@ -144,7 +145,9 @@ class _Compiler:
 
 
 def _nullable(value: Scan) -> Scan:
-    """Read null or a value, as in nearly every column. Integers and strings of common sizes are read in one step."""
+    """Read null or a value. Nearly every column has this type. Integers and strings of common sizes are read in one
+    step.
+    """
     index = index_reader("union index", 2)
 
     def of_integer(data: bytes, at: int) -> int:

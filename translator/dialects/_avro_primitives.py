@@ -1,7 +1,8 @@
-"""Read Avro's binary encoding strictly: scalars, the steps that walks over all schemas share, and the error type.
+"""Read Avro's binary encoding strictly. This module has scalars, the steps that walks over all schemas share, and the
+error type.
 
-All readers take the bytes and a value's start, and return its end. For a truncated value, the end is beyond the last
-byte, so that the next read raises IndexError.
+All readers take the bytes and the start of a value, and return its end. If a value is truncated, its end is beyond the
+last byte, so the next read raises IndexError.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from typing import TypeAlias
 from translator.errors import quote
 
 Scan: TypeAlias = Callable[[bytes, int], int]
-"""Takes the bytes and a value's start, and returns its end, which is beyond the last byte for a truncated value."""
+"""Takes the bytes and the start of a value, and returns its end. For a truncated value, the end is beyond the last
+byte.
+"""
 
 
 class Damage(Exception):
@@ -38,7 +41,7 @@ LONG_BYTES = 10
 
 
 def read_long(data: bytes, at: int) -> tuple[int, int]:
-    """Read a zigzag varint with at most 64 bits, and return it with its end.
+    """Read a zigzag varint of at most 64 bits. Return it together with its end.
 
     Raises:
         IndexError: the bytes end before the varint does.
@@ -105,8 +108,8 @@ def read_text(data: bytes, at: int) -> tuple[str, int]:
 
 
 def read_index(data: bytes, at: int, count: int) -> tuple[int, int]:
-    """Return the branch index for a union with this many branches, or the ordinal for an enum with this many
-    symbols.
+    """Return the index of the branch in a union with this many branches, or the ordinal of the symbol in an enum with
+    this many symbols.
     """
     index, at = read_long(data, at)
     if not 0 <= index < count:
@@ -115,8 +118,8 @@ def read_index(data: bytes, at: int, count: int) -> tuple[int, int]:
 
 
 def read_count(data: bytes, at: int, max_items: int) -> tuple[int, int, int | None]:
-    """Return the number of items in a block, the start of the items and, if the block states its size, the end of the
-    items.
+    """Return the number of items in a block and the start of the items. If the block states its size, also return the
+    end of the items.
     """
     count, at = read_long(data, at)
     end = None
@@ -129,7 +132,7 @@ def read_count(data: bytes, at: int, max_items: int) -> tuple[int, int, int | No
 
 
 def check_block(items: int, at: int, end: int | None, max_items: int) -> None:
-    """Reject a block that does not end where its size says, or that brings the total above the item limit."""
+    """Reject a block that does not end where its size says, or that exceeds the limit on items."""
     if end is not None and end != at:
         raise Damage("the content of a block does not match the block's size")
     if items > max_items:
@@ -150,7 +153,7 @@ def double_end(data: bytes, at: int) -> int:
 
 
 def record_scan(fields: Sequence[tuple[str, Scan]]) -> Scan:
-    """Return a function that walks over a record with these fields. Its errors identify the damaged field."""
+    """Return a function that walks over a record with these fields. Its errors name the damaged field."""
 
     def record(data: bytes, at: int) -> int:
         name = ""

@@ -1,14 +1,13 @@
-"""Check Avro schemas that arrive with the data before anything is read with such a schema.
+"""Check an Avro schema that arrives with the data before anything is read with it.
 
-Such a schema is untrusted input, and a small one can describe a huge structure: endlessly nested types, a type that
-contains itself, a few names that expand to billions of fields without a byte of data. The schema is either converted to
-a tree of `AvroType` within the limits or rejected. Arrays and maps are not allowed: no supported writer uses them for
-rows and headers, and a count alone can request any amount of memory.
+Such a schema is untrusted input, and a small one can describe a huge structure. Examples are endlessly nested types, a
+type that contains itself, and a few names that expand to billions of fields without a byte of data. The schema is
+either rejected or converted to a tree of `AvroType` within the limits. Arrays and maps are not allowed. No supported
+writer uses them for rows and headers, and a count alone can request any amount of memory.
 
-Names are not restricted to the characters that Avro allows: a registered namespace may be
-`com.attunity.queue.msg.chips-qa.X` (docs/formats/qlik.md §3b). Each schema has its own name table, and a name may be
-redefined, for example by a column called `Lineage` (docs/formats/qlik.md §2). Only a reference to a name with two
-definitions is rejected.
+Names may contain characters that Avro does not allow. A registered namespace may be `com.attunity.queue.msg.chips-qa.X`
+(docs/formats/qlik.md §3b). Each schema has its own table of names, and a name may be defined again, for example by a
+column called `Lineage` (docs/formats/qlik.md §2). Only a reference to a name with two definitions is rejected.
 """
 
 from __future__ import annotations
@@ -31,7 +30,9 @@ _MEMBERS_A_LEVEL = 4
 """The number of JSON levels that one level of types may need: record, fields, field, type."""
 
 _NODES_A_COLUMN = 10
-"""A column needs six types in a data record (union, null and type in both images), and eight in a metadata message."""
+"""A column needs six types in a data record: union, null and type in both images. In a metadata message, it needs
+eight.
+"""
 _OTHER_NODES = 200
 
 MAX_DIGITS = 1000

@@ -1,7 +1,7 @@
-"""A wrapper for a plug-in's dialect that confines each of its mistakes to the message in which it occurs.
+"""Contain a plug-in's dialect. Each of its mistakes affects only the message in which it happens.
 
-Any exception other than MessageError, any result outside the interface, and any call that takes too long results in a
-dead letter with DIALECT_FAILED.
+A message becomes a dead letter with DIALECT_FAILED if there is any exception other than MessageError, a result outside
+the interface, or a call that takes too long.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Contained:
         return outcome
 
     def _check_reason(self, reason: str) -> None:
-        """Check that a reason is a keyword, because it is used as a metric label."""
+        """Check that a reason is a keyword, because it becomes a metric label."""
         if not _REASON.fullmatch(reason):
             raise BrokenRule(
                 "the reason to skip the message is not a keyword: a lower-case letter, followed by up to 39 lower-case "

@@ -16,22 +16,23 @@ Name: TypeAlias = tuple[str, ...]
 """The parts of a table name as written, without quotes. The last part is the table."""
 
 MAX_CHARS = 16_384
-"""Longer statements are not parsed. Parsing a statement of this length takes up to 150 ms, and longer statements are
-rarely DDL."""
+"""Longer statements are not parsed. Parsing a statement of this length takes up to 150 ms, and longer ones are rarely
+DDL.
+"""
 
 _MAX_DEPTH = 16
 """Maximum nesting of parentheses. Deeper nesting could exhaust Python's stack, depending on the caller."""
 
 _CACHED = 256
 _EXECUTABLE_COMMENTS = ("/*!", "/*M!")
-"""MySQL and MariaDB execute the text inside, but sqlglot treats it as a comment."""
+"""MySQL and MariaDB execute the text inside, but sqlglot takes it for a comment."""
 
 
 class Statement(Struct, frozen=True):
     """A statement that was parsed completely."""
 
     tables: tuple[Name, ...]
-    """The tables whose structure or rows the statement changes, each listed once, in text order."""
+    """The tables whose structure or rows the statement changes. Each is listed once, in the order of the text."""
 
     truncates: bool = False
     """True if the statement only empties its tables."""
@@ -39,10 +40,10 @@ class Statement(Struct, frozen=True):
 
 @lru_cache(maxsize=_CACHED)
 def read_statement(sql: str, dialect: str) -> Statement | None:
-    """Return the effect of the text, or None unless it is a single statement that can be parsed completely.
+    """Return the effect of the text. Return None unless it is a single statement that can be parsed completely.
 
-    Never raises, because the text comes from outside and "not understood" is a valid result. `dialect` is the name that
-    sqlglot uses.
+    It never raises, because the text comes from outside and "not understood" is a valid result. `dialect` is the name
+    that sqlglot uses.
     """
     if len(sql) > MAX_CHARS or any(mark in sql for mark in _EXECUTABLE_COMMENTS):
         return None
@@ -99,8 +100,8 @@ def _depth(tokens: Iterable[Token]) -> int:
 
 @cache
 def _strict(parser: Any) -> Any:
-    """Return the parser class, changed to raise an error for anything that it does not understand. The unchanged class
-    would log a warning that quotes the text.
+    """Return the parser class, changed so that it raises an error for anything that it does not understand. Unchanged,
+    it would log a warning that quotes the text.
     """
     return type(parser)("StrictParser", (parser,), {"_warn_unsupported": _refuse})
 
@@ -197,7 +198,7 @@ def _is_temporary(tree: exp.Expr) -> bool:
 
 
 def _rows(tree: exp.Expr) -> Statement | None:
-    """INSERT, UPDATE and DELETE on one table. If a statement has several tables, their names do not show which tables
+    """INSERT, UPDATE and DELETE on one table. If a statement names several tables, the names do not show which of them
     change.
     """
     several = tree.args.get("tables") or tree.args.get("using")
@@ -208,7 +209,7 @@ _NAME_PARTS = frozenset({"catalog", "db", "this"})
 
 
 def _name(node: object, allowed: frozenset[str] = _NAME_PARTS) -> Name | None:
-    """Return a plain table's name: no function, no subquery, no join, no partition."""
+    """Return the name of a plain table: no function, no subquery, no join, no partition."""
     if isinstance(node, exp.Schema):  # a table with its columns
         node = node.this
     if not isinstance(node, exp.Table) or not {arg for arg, value in node.args.items() if value} <= allowed:

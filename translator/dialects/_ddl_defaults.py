@@ -1,7 +1,8 @@
-"""Determine the value that existing rows get from an added column's default, if the statement leaves no doubt about it.
+"""Determine the value that existing rows get from the default of an added column, provided that the statement leaves no
+doubt.
 
-A value that the source would round, pad, truncate, or interpret according to its settings is uncertain and is not
-filled in.
+A value is uncertain if the source would round it, pad it, truncate it, or interpret it according to its settings. It is
+then not filled in.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ def _enum(parts: TypeParts, literal: Literal) -> str | None:
 
 
 def _set(parts: TypeParts, literal: Literal) -> str | None:
-    """Labels are returned in the order in which the type lists them, regardless of their order in the default."""
+    """Labels are returned in the order in which the type lists them, whatever their order in the default."""
     if literal.kind == "number":
         return None
     chosen = literal.text.split(",") if literal.text else []

@@ -1,10 +1,9 @@
-"""Determine how a SQL statement changes existing rows without row events: one classification for all dialects.
+"""Determine how a SQL statement changes existing rows without row events. All dialects share this classification.
 
-The classification looks at words instead of using a parser: `ALTER TABLE … DROP PARTITION` removes rows in any
-spelling. If the words leave doubt, the classification assumes that values could have changed. Other statements have no
-effect: an index, a comment or a storage option does not change rows. According to the manuals, some partition
-operations keep every row: MySQL's COALESCE, REORGANIZE, REBUILD and REMOVE PARTITIONING, and Oracle's SPLIT, MERGE and
-MOVE.
+It looks at words instead of using a parser, because `ALTER TABLE … DROP PARTITION` removes rows however it is spelled.
+If the words leave doubt, it assumes that values may have changed. Other statements have no effect. An index, a comment
+or a storage option does not change rows. According to the manuals, some operations on partitions keep every row. These
+are COALESCE, REORGANIZE, REBUILD and REMOVE PARTITIONING in MySQL, and SPLIT, MERGE and MOVE in Oracle.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ from translator.dialects._ddl_words import (
 
 
 class SqlType(Struct, frozen=True):
-    """A type as spelled in the statement: words in lower case, labels unchanged. `charset` is the character set in the
+    """A type as the statement spells it: words in lower case, labels unchanged. `charset` is the character set in the
     text.
     """
 
@@ -65,7 +64,7 @@ class Effect(Struct, frozen=True):
     Args:
         note: one of `cdc_core.statement_notes.NOTES`. For DEFAULT_FILLED, `type` and `literal` are set.
         table: the table's name as written, with unquoted names folded as in the source. None means all tables in `db`.
-        db: the table's database. If `table` is also None, None means all tables that the message may be about.
+        db: the table's database. If `table` is also None, None stands for all tables that the message may be about.
     """
 
     note: str
@@ -102,7 +101,7 @@ def effects_of(sql: str, grammar: str) -> tuple[Effect, ...]:
 def rows_changed_by(sql: str, grammar: str) -> tuple[Effect, ...]:
     """Return the effects of an INSERT, UPDATE, DELETE or REPLACE without row events. Never raises.
 
-    If an UPDATE or DELETE names several tables, the names alone do not show which table it changes. Its effect then
+    If an UPDATE or DELETE names several tables, the names alone do not show which of them it changes. Its effect then
     names no table, because any table may have changed.
     """
     words = split(words_of(sql[:MAX_CHARS], grammar), ";")
@@ -556,8 +555,8 @@ def _arguments(words: Sequence[Token]) -> str:
 
 
 class _Rest:
-    """Parse the part of a column definition that follows the type: whether values are computed, whether NULL is
-    allowed, and the default.
+    """Parse what follows the type in a column definition: whether values are computed, whether NULL is allowed, and the
+    default.
     """
 
     def __init__(self, words: Sequence[Token], grammar: str) -> None:
@@ -684,4 +683,4 @@ _ACTIONS: Mapping[str, _Action] = {
     "CHANGE": _Statement._changed,
     "ALTER": _Statement._altered_column,
 }
-"""The rules for ALTER TABLE, keyed by how the action begins. Every other action keeps the values in existing rows."""
+"""The rules for ALTER TABLE, keyed by how the action begins. Every other action keeps the values of existing rows."""

@@ -1,7 +1,7 @@
-"""Split SQL text into words. This module covers only the syntax that all four grammars share.
+"""Split SQL text into words. It covers only the syntax that all four grammars share.
 
-The statement classification (`_ddl_effects`) must also read SQL that no parser understands: a statement about
-partitions removes rows whether or not it is completely understood.
+The classification of statements (`_ddl_effects`) must also read SQL that no parser understands. A statement about
+partitions removes rows whether or not it is understood completely.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ MYSQL, ORACLE, POSTGRES, TSQL, OTHER = "mysql", "oracle", "postgres", "tsql", "o
 """Grammars, by sqlglot's dialect names. OTHER means that names and types are unknown."""
 
 WORD, NAME, STRING, NUMBER, MARK, ODD = "word", "name", "string", "number", "mark", "odd"
-"""The kinds of tokens. `odd` is a string whose value depends on server settings, or that is not terminated."""
+"""The kinds of tokens. `odd` is a string that is not terminated, or whose value depends on server settings."""
 
 
 class Token(NamedTuple):
-    """A word as spelled, a name or string without quotes, a number, or one character."""
+    """A word as spelled, a name or a string without quotes, a number, or one character."""
 
     kind: str
     text: str
@@ -71,7 +71,7 @@ FOLDS: Mapping[str, Callable[[str], str]] = {ORACLE: str.upper, POSTGRES: str.lo
 
 
 def words_of(sql: str, grammar: str) -> list[Token]:
-    """Return the tokens in SQL text, without comments. Takes linear time, and never raises."""
+    """Return the tokens in SQL text, without comments. It takes linear time and never raises."""
     found = []
     for match in _PATTERNS[grammar].finditer(sql):
         kind, text = match.lastgroup, match[0]

@@ -1,4 +1,4 @@
-"""Tables whose columns or key the operator declares (a source's `tables:`)."""
+"""Find tables whose columns or key the operator has declared (a source's `tables:`)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TABLES_CACHED = 4096
 
 
 class DeclaredTables:
-    """Finds a table's declaration: the first one whose pattern matches its name.
+    """Finds the declaration of a table. It is the first one whose pattern matches the table's name.
 
     Raises:
         ConfigError: a declaration has an unknown type, or a key column that is missing from its columns.
@@ -29,7 +29,7 @@ class DeclaredTables:
             _check(declared)
 
     def find(self, table: TableName) -> tuple[DeclaredTable | None, TableSchema | None]:
-        """Return the table's declaration and, if the declaration lists columns, the schema with these columns."""
+        """Return the table's declaration. If it lists columns, also return the schema with these columns."""
         found = self._found.get(table)
         if found is None:
             if len(self._found) >= _TABLES_CACHED:

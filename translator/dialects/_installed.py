@@ -1,5 +1,5 @@
-"""Load the dialects that other distributions offer as plug-ins. Nothing here runs while all sources name built-in
-dialects.
+"""Load the dialects that other distributions offer as plug-ins. As long as all sources name built-in dialects, nothing
+here runs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def load(name: str) -> DialectPlugin:
     """Load the plug-in with this name.
 
     Raises:
-        ConfigError: no distribution or several distributions offer the name, or the plug-in cannot be used.
+        ConfigError: no distribution or more than one offers the name, or the plug-in cannot be used.
     """
     found = find()
     offers = [(plugin, entry) for plugin, entry in found.items() if plugin.name == name]
@@ -98,4 +98,5 @@ _FIELDS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     ),
     "masked_value": (lambda value: value is None or callable(value), "a function or None"),
 }
-"""The fields of a DialectPlugin that Python does not check, each with its check and what is expected."""
+"""The fields of a DialectPlugin that Python does not check. Each has its check, and a text that says what is expected.
+"""

@@ -1,4 +1,6 @@
-"""The base for the JSON dialects: exact parsing within limits, and field access with errors that include the path."""
+"""Provide the base for the JSON dialects: exact parsing within limits, and access to fields with errors that include
+the path.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +28,10 @@ ONE_A_RECORD = "configure the writer to send each message in a separate record"
 
 
 def parse_object(value: bytes, limits: Limits, rows: Rows = _NO_ROWS) -> JsonObject:
-    """Return the JSON object in a value. Numbers are exact: int, or Decimal if a point or an exponent was sent.
+    """Return the JSON object in a value. Numbers are exact: an int, or a Decimal if a point or an exponent was sent.
 
-    All text can be encoded as UTF-8, except in the cells in `rows`, where the column's converter handles a lone
-    surrogate.
+    All text can be encoded as UTF-8. The cells in `rows` are an exception: the column's converter handles a lone
+    surrogate there.
 
     Raises:
         MessageError: MALFORMED_JSON, LIMIT_EXCEEDED, UNSUPPORTED_SHAPE; INVALID_FIELD for any other lone surrogate.
@@ -41,7 +43,9 @@ def parse_object(value: bytes, limits: Limits, rows: Rows = _NO_ROWS) -> JsonObj
 
 
 def parse(value: bytes, limits: Limits, rows: Rows = _NO_ROWS, *, several: str = ONE_A_RECORD) -> Any:
-    """Return any JSON value within the depth limit. `several` is the advice if the text contains more values."""
+    """Return any JSON value within the depth limit. `several` is the advice to give if the text contains more
+    values.
+    """
     try:
         return _parse_all(_decode_one, _json_members.decode_one, value, limits, rows)[0]
     except MessageError as error:
@@ -52,7 +56,7 @@ def parse(value: bytes, limits: Limits, rows: Rows = _NO_ROWS, *, several: str =
 
 
 def _is_sequence(value: bytes) -> bool:
-    """Return whether a string that is not a single JSON value contains several values."""
+    """Return whether a string that is not a single JSON value contains several of them."""
     try:
         return len(_json_members.decode_all(value.removeprefix(_BOM))) > 1
     except (MessageError, ValueError, ArithmeticError, RecursionError):
@@ -60,7 +64,7 @@ def _is_sequence(value: bytes) -> bool:
 
 
 def parse_sequence(value: bytes, limits: Limits, rows: Rows = _NO_ROWS) -> list[Any]:
-    """Return all JSON values in a string, which may contain none, one value per line, or several without separators."""
+    """Return all JSON values in a string. It may contain none, one value per line, or several without separators."""
     return _parse_all(_decoder.decode_lines, _json_members.decode_all, value, limits, rows)
 
 
@@ -126,11 +130,12 @@ _MEMBER_COLONS = (b'":', b" :", b"\t:", b"\n:", b"\r:")
 
 
 def check_distinct(value: bytes, parsed: Any, *, members: int = -1) -> None:
-    """Reject JSON text in which an object repeats a field name, because the parser silently keeps the last one.
+    """Reject JSON text in which an object repeats the name of a field, because the parser silently keeps only the last
+    one.
 
     A field's colon follows a quote or white space. If strings contain the same bytes, the count of such colons only
-    increases. If the count equals the number of parsed fields, no name is repeated. This check takes a tenth of the
-    time that a second parse would take.
+    increases. If it equals the number of parsed fields, no name is repeated. This check takes a tenth of the time of a
+    second parse.
 
     Args:
         value: the text.
@@ -178,7 +183,7 @@ def json_type(value: object) -> str:
 def field(
     parent: Mapping[str, Any], name: str, expected: type | tuple[type, ...], path: str, *, optional: bool = False
 ) -> Any:
-    """Return a field with the expected type, or None if it is missing or null and `optional`.
+    """Return a field with the expected type. Return None if it is missing or null, and `optional` is set.
 
     Raises:
         MessageError: MISSING_FIELD or INVALID_FIELD.
@@ -201,7 +206,7 @@ def field(
 
 
 def one_of(value: str, allowed: Mapping[str, Any], what: str, path: str, code: ErrorCode) -> Any:
-    """Return `allowed[value]`. The error for an unknown value contains it and the allowed values."""
+    """Return `allowed[value]`. If the value is unknown, the error contains it and lists the allowed ones."""
     if value not in allowed:
         raise MessageError(code, unknown(what, value, allowed), path=path)
     return allowed[value]

@@ -1,7 +1,7 @@
 """Parse JSON a second time with the standard library, which is slower but reports more.
 
-The standard library accepts lone surrogates, for which msgspec rejects the whole text. It also reports field names that
-an object repeats, while msgspec keeps only the last of them.
+The standard library accepts lone surrogates, while msgspec rejects the whole text because of them. It also reports the
+field names that an object repeats, while msgspec keeps only the last of them.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def decode_all(value: bytes) -> list[Any]:
 
 
 def check_surrogates(parsed: list[Any], rows: Rows) -> None:
-    """Reject lone surrogates outside the cells in `rows`. In a cell, a lone surrogate is reported as an issue for the
-    column. Names, SQL text and all other parts of an event cannot be written if they contain lone surrogates.
+    """Reject lone surrogates outside the cells in `rows`. In a cell, a lone surrogate becomes an issue of the column.
+    Names, SQL text and all other parts of an event cannot be written if they contain lone surrogates.
 
     Raises:
         MessageError: INVALID_FIELD with the path.

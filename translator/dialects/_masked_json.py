@@ -1,4 +1,4 @@
-"""Masked copies of JSON messages: the text is unchanged except for the row values."""
+"""Make masked copies of JSON messages. The text stays the same except for the row values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Path: TypeAlias = tuple[str, ...]
 """Field names from the root. Arrays are represented by their items."""
 
 Part: TypeAlias = Literal["keep", "value", "statement"]
-"""A scalar's kind: unrelated to rows, a row value, or SQL."""
+"""The kind of a scalar: unrelated to rows, a row value, or SQL."""
 
 _PIECE = re.compile(r'"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*|[{}\[\],:]|[ \t\r\n]+|true|false|null', re.DOTALL)
 _UNIT = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|.", re.DOTALL)
@@ -41,7 +41,8 @@ def masked_json(
 
 
 def masked_key(key: bytes | None, masked: MaskedValues) -> bytes | None:
-    """Return a record's key with different values: the scalars in JSON, or otherwise the whole text.
+    """Return the key of a record with different values. In JSON, these are the scalars. Otherwise, it is the whole
+    text.
 
     Raises:
         Unmaskable: the key is not text.
@@ -105,7 +106,7 @@ def _read(piece: str) -> str:
 
 
 def _text(piece: str, masked: MaskedValues, part: Part, keep: Collection[str]) -> str:
-    """Return a masked string. Characters that the mask does not change are escaped as before."""
+    """Return a masked string. Characters that the mask does not change keep their escapes."""
     if part == "keep":
         return piece
     text = _read(piece)

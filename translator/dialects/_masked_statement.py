@@ -1,4 +1,4 @@
-"""Masked copies of SQL text: other literals and comments, the same names, keywords and types."""
+"""Make masked copies of SQL text. Literals and comments change. Names, keywords and types stay the same."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _SIZED = re.compile(
 """Types that may have a length, a precision or a scale in parentheses."""
 
 _SIZE = re.compile(r"-?\d{1,5}", re.ASCII)
-"""A length or a precision. A longer number is always a value, regardless of the word before it."""
+"""A length or a precision. A longer number is always a value, whatever the word before it."""
 
 
 def masked_statement(sql: str, masked: MaskedValues, *, quotes: str = "'\"") -> str:

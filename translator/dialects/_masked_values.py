@@ -2,7 +2,7 @@
 
 A masked value parses like the original. A date stays a date. A number keeps its sign, scale and number of digits, and
 its absolute value never increases. Letters stay letters with the same number of bytes. Equal values get equal masks, so
-that a change is still a change. NULL, booleans, 0, 1, empty strings, time zones and punctuation are not changed.
+a change remains a change. NULL, booleans, 0, 1, empty strings, time zones and punctuation are not changed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _TIME = r"(?P<hour>\d{2,3}):(?P<minute>\d\d)(?::(?P<second>\d\d))?(?P<fraction>\
 _TIMES = re.compile(f"{_DATE}|(?<![:+\\d-]){_TIME}", re.ASCII)
 _HAS_TIME = re.compile(r"-?(\d{4}([-/.])\d\d\2\d\d([ T:].*)?|\d{2,3}:\d\d(:\d\d)?([^\d:].*)?)", re.ASCII)
 _HEX_BYTES = re.compile(r"(?:[0-9A-F]{2})+", re.ASCII)
-"""Bytes as Qlik Replicate writes them. A word that consists of the capitals A to F is masked the same way."""
+"""Bytes as Qlik Replicate writes them. A word that consists of the capitals A to F is masked in the same way."""
 
 _HEX = re.compile(r"(?:0[xX])?[0-9a-fA-F{}-]{8,}", re.ASCII)
 
@@ -129,9 +129,9 @@ def _moved(text: str, chance: Callable[[int], int]) -> str:
 
 
 def _is_hex(text: str) -> bool:
-    """Return whether a string is bytes in hex, a hex number or a UUID rather than a word with only the letters A to F.
+    """Return whether a string is hex bytes, a hex number or a UUID, and not just a word with the letters A to F.
 
-    Hex digits may all be letters. If other letters replaced them, the text would no longer represent bytes.
+    All hex digits may happen to be letters. If other letters replaced them, the text would no longer stand for bytes.
     """
     if _HEX_BYTES.fullmatch(text) is not None:
         return True

@@ -20,13 +20,13 @@ class DialectPlugin(Struct, frozen=True, kw_only=True):
 
     Args:
         name: the value of `dialect` in the configuration, and the `name` of every dialect that `build` returns.
-        api: the version of the dialect interface for which the dialect was written, as a literal number.
+        api: the version of the dialect interface that the dialect was written for, as a literal number.
         build: returns the dialect for one source. Its second argument is an instance of `options`. It raises
             ConfigError for a combination of options that the types alone would allow.
         options: the class of the source's options. The translator rejects unknown names and wrong types.
         recognizer: lets `translator init` recognize the dialect's messages. Without it, `init` never proposes the
             dialect.
-        masked_value: returns a copy of a non-empty message value in which all row values are masked. It raises
+        masked_value: returns a copy of a non-empty message value in which every row value is masked. It raises
             Unmaskable if it cannot find the values. Without it, `translator capture --mask` refuses the source's
             topics, unless the dialect is a `MasksItself`.
     """
@@ -41,7 +41,7 @@ class DialectPlugin(Struct, frozen=True, kw_only=True):
 
 @runtime_checkable
 class MasksItself(Protocol):
-    """A dialect that needs its options and learned metadata to distinguish values from other text."""
+    """A dialect that needs its options and learned metadata to tell values from other text."""
 
     def masked_copy(self, message: Message, masked: MaskedValues) -> Message:
         """Return a copy of the message with different row values, or raise Unmaskable."""

@@ -1,8 +1,8 @@
-"""Calls into a plug-in. Any exception from a call results in a rejection of the message.
+"""Calls into a plug-in. If a call raises any exception, the message is rejected.
 
-A plug-in runs in the translator's process and with its rights, so this code protects against mistakes and not against
-malice. The reason for a failure names only the type of the exception and a line of code, because the exception's text
-could contain row data.
+A plug-in runs in the translator's process and with its rights. This code therefore protects against mistakes, not
+against malice. The reason for a failure names only the type of the exception and a line of code. The text of the
+exception could contain row data.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def line_of(error: BaseException) -> str:
 
 
 def _can_be_interrupted() -> bool:
-    """Return whether Ctrl-C raises KeyboardInterrupt here. If it does not, the plug-in itself raised it.
+    """Return whether Ctrl-C raises KeyboardInterrupt here. If it does not, the plug-in itself raised the exception.
 
     The service handles the signal without an exception.
     """

@@ -1,4 +1,4 @@
-"""Copy a plug-in's results, and verify that every field has its declared type and an allowed value."""
+"""Copy the results of a plug-in. Check that every field has its declared type and an allowed value."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ _PLACE = re.compile(r"at `\$\.?([^`]*)`")
 class OutcomeCopies:
     """Copies the outcomes of one source's dialect.
 
-    All methods raise BrokenRule for a result outside the interface. They raise MessageError for a result that exceeds a
-    limit, or has an empty name or a number beyond 64 bits: such a result is the message's fault.
+    All methods raise BrokenRule for a result outside the interface. They raise MessageError if a result exceeds a
+    limit, or has an empty name or a number beyond 64 bits. Such a result is the message's fault.
     """
 
     def __init__(self, source: str, limits: Limits) -> None:

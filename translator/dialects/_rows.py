@@ -1,4 +1,4 @@
-"""Convert a row's cells to its image. All dialects share this loop."""
+"""Convert the cells of a row to its image. All dialects share this loop."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class ConvertersOr(dict[str, Converter | None]):
 
 
 class Findings(Struct):
-    """A row's issues and notes, in order. An issue or note that applies to both images is listed once.
+    """A row's issues and notes, in order. If an issue or a note applies to both images, it is listed once.
 
-    `sent` is the text that the cells were parsed from, or None if all cells are text or the message is not JSON.
+    `sent` is the text from which the cells were parsed. It is None if all cells are text or the message is not JSON.
     """
 
     issues: dict[Issue, None] = {}
@@ -45,8 +45,8 @@ def build_image(
     """Return the canonical value for each column, in the order of `cells`. None stays null. `cells` may be iterated
     twice.
 
-    A value without a faithful canonical form is omitted and reported as an issue, with its raw text truncated to
-    `limits.issue_raw_chars`. A value that was read under an assumption stays and gets the note `ASSUMPTION=column`.
+    If a value has no faithful canonical form, it is omitted and reported as an issue. Its raw text is truncated to
+    `limits.issue_raw_chars`. If a value was read under an assumption, it stays and gets the note `ASSUMPTION=column`.
     """
     try:
         # The common case, without unusual values. Hardly any row has an unusual value, and this code runs for every
@@ -77,7 +77,9 @@ class Columns:
         return self._converters[name]
 
     def image(self, row: Mapping[str, object], findings: Findings, limits: Limits) -> Image:
-        """Return the same image as `build_image`. In a complete row, process only columns that need a conversion."""
+        """Return the same image as `build_image`. In a complete row, process only the columns that need a
+        conversion.
+        """
         if row.keys() != self.names:
             return build_image(row.items(), self._converters, findings, limits)
         image: dict[str, Any] = dict(row)
@@ -108,7 +110,7 @@ def _with_findings(
 
 
 def _raw(cell: object, bad: Unrepresentable, sent: SentJson | None) -> str:
-    """Return a cell's original text, because a converter sees, and reports, the parsed value."""
+    """Return the original text of a cell, because a converter sees and reports the parsed value."""
     if isinstance(cell, str):
         return raw_text(cell)
     text = None if sent is None else sent.text(cell)

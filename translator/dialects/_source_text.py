@@ -1,4 +1,4 @@
-"""Find the original JSON text of parsed values, because a parsed number does not preserve its notation."""
+"""Find the original JSON text of parsed values, because a parsed number does not keep its notation."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"(\s*+:)?|([\[{])|([\]}])|[^\s,:"\[\]{
 """A string (including the colon after a field name), an opening bracket, a closing bracket, or any other value."""
 
 _KEPT = frozenset((Decimal, dict, list))
-"""Types whose values are all distinct objects after parsing, so that identity shows their position."""
+"""Types whose values are all distinct objects after parsing. Their identity therefore shows their position."""
 
 
 class SentJson:
-    """Parsed JSON text that can look up how a value was written. Does no work until the first look-up."""
+    """Parsed JSON text that can look up how a value was written. It does no work until the first look-up."""
 
     __slots__ = ("_parsed", "_spans", "_value")  # an object is created for every message
 
@@ -25,8 +25,8 @@ class SentJson:
         self._spans: dict[int, tuple[int, int]] | None = None
 
     def text(self, cell: object) -> str | None:
-        """Return a parsed value's original text, or None if the value can be written in only one way or comes from
-        another text.
+        """Return the original text of a parsed value. Return None if the value can be written in only one way, or comes
+        from another text.
         """
         if type(cell) not in _KEPT:
             return None

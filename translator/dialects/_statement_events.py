@@ -1,4 +1,4 @@
-"""Convert a statement's effects to events: notes for each table, and the values in added columns."""
+"""Convert the effects of a statement to events: notes for each table, and the values in added columns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from translator.values import Assumed, Converter, Unrepresentable
 
 
 class ConcernedTables(Struct, frozen=True):
-    """An event's table. If `table` is None, all tables in `db`; if `db` is also None, all tables in the source."""
+    """An event's table. If `table` is None, it stands for all tables in `db`. If `db` is also None, it stands for all
+    tables in the source.
+    """
 
     table: TableName | None
     db: str | None
@@ -39,8 +41,8 @@ def announced(
     """Return one event for each table whose rows the statement changes, in text order.
 
     Args:
-        change: the event without effects. If the table names in the statement differ from the table name in the
-            message, the task may have renamed the table. In that case, the message's table is also affected.
+        change: the event without effects. If the statement and the message name different tables, the task may have
+            renamed the table. In that case, the message's table is also affected.
     """
     found: dict[ConcernedTables, list[Effect]] = {}
     for effect in effects:

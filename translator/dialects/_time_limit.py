@@ -1,8 +1,8 @@
-"""The time limit for a call into a plug-in.
+"""Limit the time of a call into a plug-in.
 
-Python cannot end a thread, so the limit is an exception that a signal handler raises in the main thread, which is where
-the service and the commands translate. It ends loops, regular expressions and sleeps, but no C code that never checks
-for signals: for such code, the service's watchdog ends the process (service/watchdog.py). Other threads have no limit.
+Python cannot end a thread. The limit is therefore an exception that a signal handler raises in the main thread, where
+the service and the commands translate. It ends loops, regular expressions and sleeps, but not C code that never checks
+for signals. In that case, the service's watchdog ends the process (service/watchdog.py). Other threads have no limit.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ SECONDS = 10
 """Maximum time for one call. Any message within the limits takes far less."""
 
 CALLS_PER_MESSAGE = 3
-"""Maximum number of calls for one message: it is decoded, and with `on_error: hold_table` decoded again and asked for
-its tables. `timing.stuck`, after which the watchdog ends the process, must be longer than all of them.
+"""Maximum number of calls for one message. The message is decoded and, with `on_error: hold_table`, decoded again and
+asked for its tables. `timing.stuck`, after which the watchdog ends the process, must be longer than all of them.
 """
 
 P = ParamSpec("P")
@@ -27,14 +27,14 @@ T = TypeVar("T")
 
 
 class Overdue(BaseException):
-    """The call exceeded its time. Derived from BaseException instead of Exception, so that the plug-in does not catch
-    it by accident.
+    """The call exceeded its time. It is derived from BaseException, not from Exception, so that the plug-in does not
+    catch it by accident.
     """
 
 
 class _Ticks:
-    """Measures a call's duration by counting timer signals. These do not accumulate while the process is suspended, so
-    a suspension is not mistaken for a slow call.
+    """Measures a call's duration by counting timer signals. These do not add up while the process is suspended, so a
+    suspension is not mistaken for a slow call.
     """
 
     def __init__(self, allowed: int) -> None:

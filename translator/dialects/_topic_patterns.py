@@ -1,4 +1,4 @@
-"""The `topics` option: the table for each topic, for writers whose messages do not contain it."""
+"""The `topics` option names the table of each topic, for writers whose messages do not contain it."""
 
 from __future__ import annotations
 

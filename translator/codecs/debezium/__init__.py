@@ -1,9 +1,9 @@
 """Write events in Debezium's JSON envelope, for consumers that know this envelope.
 
-The envelope contains less information than the canonical event, so most of this package deals with its restrictions.
+The envelope contains less information than the canonical event. Most of this package deals with what it cannot express.
 Debezium consumers require an old image for every update and delete, read a missing column as NULL, and represent a key
 change only as a delete and a create. docs/debezium.md explains what is written in which case. `images` decides what to
-write, and `form` and `connect` write the result.
+write. `form` and `connect` write the result.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class DebeziumCodec:
         return json_operation(self._options, self._form_of, event, schema)
 
     def encode(self, event: ChangeEvent, schema: TableSchema | None = None) -> list[Record]:
-        """Return an event's records: two for a key change, and a delete may be followed by a tombstone.
+        """Return the records of an event. A key change has two, and a tombstone may follow a delete.
 
         Raises:
             MessageError: an option rejects the event, or the format cannot express it faithfully.

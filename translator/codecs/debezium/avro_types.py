@@ -1,7 +1,7 @@
-"""A table's Avro schemas in Debezium format, and how its rows are encoded.
+"""Define the Avro schemas of a table in Debezium format, and encode its rows.
 
-Key columns have wide types. Other columns have the types that the table schema declares. Therefore, events without a
-schema, such as all deletes from Canal, have exactly the same key bytes as other events.
+Key columns have wide types. Other columns have the types that the table schema declares. Events without a schema, such
+as all deletes from Canal, therefore have exactly the same key bytes as other events.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ from translator.codecs.registered import avro_name
 
 Node: TypeAlias = dict[str, Any]
 Write: TypeAlias = Callable[[bytes], bytes]
-"""Converts the JSON text of a non-null value to its datum. Raises ValueError if the type cannot hold the value."""
+"""Converts the JSON text of a value that is not null to its datum. Raises ValueError if the type cannot hold the value.
+"""
 
 KeyKinds: TypeAlias = tuple[tuple[str, str], ...]
-"""The key columns in key order, each with its type: long, double, boolean or string."""
+"""The key columns in key order. The type of each is long, double, boolean or string."""
 
 _NULL = b"\x00"
 _SOME = b"\x02"
@@ -59,7 +60,7 @@ class WrittenColumn(NamedTuple):
 
 
 class AvroTable:
-    """Schemas and data for one table, with one schema and one set of key types.
+    """Schemas and data of one table, with one schema and one set of key types.
 
     Args:
         levels: source, database, schema and table.
@@ -108,8 +109,8 @@ class AvroTable:
         return self._record("Value", [column.field(optional=True) for column in self._columns])
 
     def envelope_schema(self, fields: Callable[[Node, str], list[Node]]) -> Node:
-        """Return the schema for record values. `fields` returns the envelope's fields and defines the row where it is
-        first used.
+        """Return the schema for record values. `fields` returns the envelope's fields, and defines the row where it
+        first appears.
         """
         return self._record("Envelope", fields(self.row_schema(), f"{self._namespace}.Value"))
 
@@ -137,14 +138,14 @@ class AvroTable:
         )
 
     def known(self, columns: Columns) -> Columns:
-        """Return an image without columns that are missing from the schema."""
+        """Return an image without the columns that the schema lacks."""
         if columns.keys() <= self._names:
             return columns
         return {name: value for name, value in columns.items() if name in self._names}
 
 
 def key_kinds(key: Columns | None, schema: TableSchema | None) -> KeyKinds:
-    """Return a key's types: the declared types of its columns, or else the types of its values."""
+    """Return the types of a key: the declared types of its columns or, failing that, the types of its values."""
     types = {} if schema is None else schema.column_types
     if key is None:
         names: Iterable[str] = () if schema is None else schema.key_columns
@@ -188,7 +189,7 @@ _AVRO: Mapping[str, tuple[str, Node]] = {
     "string": ("string", {}),
     "bytes": ("bytes", {}),
 }
-"""Connect's types in Avro, with the annotation by which its converter recognizes narrow types."""
+"""Connect's types in Avro. An annotation tells Connect's converter which of them are narrow."""
 
 
 # -- values
@@ -209,7 +210,7 @@ def _integer(write: Callable[[int], bytes]) -> Write:
 
 
 def _text(value: bytes) -> bytes:
-    """Encode text, or any other value in a column that has no declared type."""
+    """Encode text, or any value in a column without a declared type."""
     return _datum.text(_decode(value, type=str) if value.startswith(b'"') else value.decode())
 
 

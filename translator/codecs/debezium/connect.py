@@ -1,8 +1,8 @@
-"""Kafka Connect's schema for a Debezium envelope: the `schema` field in the JSON format.
+"""Write Kafka Connect's schema for a Debezium envelope: the field `schema` in the JSON format.
 
-The schema declares only what an event contains: its row's columns and the fields in its `source`. If a declared field
-has no value, Connect passes NULL to its sinks. Sinks cannot see an undeclared field, so an absent column is left
-undeclared.
+The schema declares nothing but the content of the event: the columns of its row and the fields in its `source`. If a
+declared field has no value, Connect passes NULL to its sinks. Sinks cannot see a field that is not declared, so an
+absent column is not declared.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ KEY_TYPES: Mapping[Type, Type] = {
 
 Names: TypeAlias = tuple[str, ...]
 Found: TypeAlias = tuple[tuple[str, Type], ...]
-"""Types for columns that no schema declares, based on their values."""
+"""The types of columns that no schema declares, according to their values."""
 
 
 class TableTypes:
@@ -85,7 +85,7 @@ class TableTypes:
 
     Args:
         levels: source, database, schema and table. Absent levels are left out of the names.
-        schema: None derives every column's type from its values.
+        schema: None derives the type of each column from its values.
     """
 
     def __init__(self, levels: Iterable[str | None], schema: TableSchema | None) -> None:
@@ -106,15 +106,17 @@ class TableTypes:
         return self._floats
 
     def fit(self, columns: Columns) -> Set[str]:
-        """Remove and return the columns that Connect would misread: it reads the text NaN as the number 0."""
+        """Remove the columns that Connect would misread, and return them. Connect reads the text NaN as the number
+        0.
+        """
         unfit = {name for name in self._floats & columns.keys() if bytes(columns[name]).startswith(b'"')}
         for name in unfit:
             del columns[name]
         return unfit
 
     def found(self, *images: Columns) -> Found:
-        """Return the type of each undeclared column in the images. If the values of a column have different types, its
-        type is text.
+        """Return the type of each undeclared column in the images. If the values of a column have different types, the
+        column is text.
         """
         types: dict[str, Type] = {}
         for columns in images:
@@ -139,7 +141,7 @@ class TableTypes:
         """Return the block for a value with these `source` fields.
 
         Args:
-            columns: the columns in both images, or None for the table's columns if the event has no image.
+            columns: the columns in both images. None stands for the columns of the table, if the event has no image.
         """
         names = tuple(self._types) if columns is None else columns
         row = {**self._struct("Value", names, {**self._types, **dict(found)}), "optional": True}
@@ -158,7 +160,7 @@ class TableTypes:
 
 
 def type_of(value: bytes) -> Type | None:
-    """Return a value's type. An image contains a number only if its column has a type, and then it has 64 bits.
+    """Return a value's type. An image contains a number only if its column has a type. The number then has 64 bits.
 
     None means that the value is null and has no type.
     """
@@ -172,8 +174,8 @@ def type_of(value: bytes) -> Type | None:
 
 
 def as_text(columns: Columns, found: Found) -> Columns:
-    """Return the image with text in every undeclared text column. Connect would read a number in a text column as
-    absent.
+    """Return the image with text in every undeclared text column. Connect would read a number in a text column as a
+    missing value.
     """
     text = {name for name, kind in found if kind == STRING}
     return {

@@ -1,4 +1,4 @@
-"""Debezium's envelope as types: the fields around the row images. `connect` derives the schema block from the types."""
+"""Define Debezium's envelope as types, without the row images. `connect` derives the schema block from the types."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ OFFSET_LIMIT = 2**42
 
 
 class ConnectSource(Struct, frozen=True, omit_defaults=True):
-    """The origin of a change (`source`). All fields are scalars because Flink reads `source` as a map of strings.
+    """The origin of a change (`source`). All fields are scalars, because Flink reads `source` as a map of strings.
 
-    Unknown fields are omitted: Iceberg's transform routes by `schema` if the field exists, even if it is null.
+    Unknown fields are omitted, because Iceberg's transform routes by `schema` if this field exists, even if it is null.
     """
 
     version: str
@@ -99,9 +99,10 @@ def _source(event: ChangeEvent, index: int) -> ConnectSource:
 
 
 def ordinal(event: ChangeEvent, index: int) -> int:
-    """Return a number that increases along a raw partition: offset, event number (20 bits), half (1 bit).
+    """Return a number that increases along a raw partition. It consists of the offset, the event number (20 bits) and
+    the half (1 bit).
 
-    Consumers that order or deduplicate by a number need a distinct number for each record, including both halves of a
+    Consumers that order or deduplicate by a number need a different one for each record, also for the two halves of a
     key change.
     """
     offset = event.origin.offset
@@ -112,6 +113,6 @@ def ordinal(event: ChangeEvent, index: int) -> int:
 
 
 def _times(us: int) -> tuple[int, int, int | None]:
-    """Return milliseconds, microseconds and, between the years 1677 and 2262, nanoseconds."""
+    """Return the time in milliseconds, in microseconds and, between the years 1677 and 2262, in nanoseconds."""
     ns = us * 1000
     return us // 1000, us, ns if -INT64_MAX <= ns <= INT64_MAX else None

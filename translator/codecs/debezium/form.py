@@ -1,4 +1,4 @@
-"""The two JSON formats that Debezium consumers support: the bare envelope, and the envelope with its schema."""
+"""Write the two JSON formats that Debezium consumers support: the bare envelope, and the envelope with its schema."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ _MAX_BLOCK_BYTES = 64 * 1024
 
 
 _Shape: TypeAlias = tuple[Names, Found] | tuple[Names | None, Found, Names | None]
-"""The names that a schema block declares: a key's columns, or a row's columns and the `source` fields, if any."""
+"""The names that a schema block declares: the columns of a key, or the columns of a row and its `source` fields, if
+any.
+"""
 
 
 class Keys(Protocol):

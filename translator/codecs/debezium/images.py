@@ -1,7 +1,7 @@
-"""An event's row images, adapted to what Debezium consumers accept: completed, split in two, or rejected.
+"""Adapt an event's row images to what Debezium consumers accept. An image is completed, split in two, or rejected.
 
-This module invents no values. Each value was either sent in the event or taken from the other image, if the event says
-that the column did not change. Otherwise it stays absent.
+This module invents no values. Each value was sent in the event, or comes from the other image if the event says that
+the column did not change. Otherwise it stays absent.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ class ImageRow(Struct, frozen=True):
     before_state: str
     changed: Set[str] | None
     without_form: Set[str]
-    """Columns whose value cannot be written, because it is an issue or the schema block cannot express it."""
+    """The columns whose value cannot be written. The value is an issue, or the schema block cannot express it."""
     withheld: Set[str]
     """The columns in `without_form`, plus those without a value from the source."""
     schema: TableSchema | None
 
     @property
     def gains_key(self) -> bool:
-        """Return whether an update replaced a NULL in the key, so that the row had no key before."""
+        """Return whether an update replaced a NULL in the key. If so, the row had no key before."""
         sent = (self.before or {}) if self.op == "u" and self.key_old is None else {}
         return any(sent.get(name) == _NULL for name in self.key or ())
 
@@ -78,7 +78,7 @@ class ConnectChange(Struct, frozen=True):
     missing: tuple[str, ...] = ()
     """The row's columns that have no value in `after`."""
     other_key: tuple[str, Columns] | None = None
-    """For one half of a key change: the header and key that identify the other half."""
+    """The header and the key with which one half of a key change identifies the other."""
 
 
 def operation_of(event: ChangeEvent) -> str:
@@ -133,10 +133,10 @@ _TRUNCATE: Mapping[Truncate, list[ConnectChange]] = {"drop": [], "emit": [Connec
 
 
 def _split(row: ImageRow, after: Columns, missing: tuple[str, ...]) -> list[ConnectChange]:
-    """Split a key change as Debezium does: delete the row under the old key and create a row under the new one.
+    """Split a key change as Debezium does. Delete the row under the old key, and create a row under the new one.
 
     The create writes the whole row after the delete has removed the old one. Unlike in other updates, a column that was
-    not sent would therefore become NULL permanently. If a row had no key and lacks the old image that consumers
+    not sent would therefore become NULL permanently. If the row had no key and lacks the old image that consumers
     require, only the create is written (`as_create`). Consumers that keep rows by key never stored the old row.
     """
     _refuse_lost(row, missing)
@@ -151,7 +151,7 @@ def _split(row: ImageRow, after: Columns, missing: tuple[str, ...]) -> list[Conn
 
 
 def moved_row(row: ImageRow) -> Columns:
-    """Return the complete new row for a key change: its image, filled in with columns known not to have changed.
+    """Return the complete new row of a key change. Columns that are known not to have changed are filled in.
 
     Raises:
         MessageError: the new row lacks a column that the old row could have.
@@ -178,12 +178,12 @@ def _sent_after(row: ImageRow) -> Columns:
 
 
 def _with_key(image: Columns, key: Columns | None) -> Columns:
-    """Add the key columns, which are known even if the image does not repeat them."""
+    """Add the key columns, which are known even if the image does not contain them."""
     return image if key is None or key.keys() <= image.keys() else {**key, **image}
 
 
 def _completed(sparse: Columns, other: Columns, row: ImageRow) -> Columns:
-    """Return `sparse` plus the columns in `other` that did not change according to the event."""
+    """Return `sparse`, with the columns of `other` that did not change according to the event."""
     if row.changed is None or other.keys() <= sparse.keys():
         return sparse
     closed = row.changed | row.withheld
@@ -198,7 +198,7 @@ def _new_image(row: ImageRow, after: Columns, options: Options) -> tuple[Columns
 
 
 def _missing(row: ImageRow, after: Columns) -> tuple[str, ...]:
-    """Return columns that are known to exist in the row but are missing from `after`, in table order."""
+    """Return the columns in table order that are known to exist in the row but are missing from `after`."""
     before = row.before or {}
     names = row.schema.column_names if row.schema else frozenset[str]()
     if names <= after.keys() and before.keys() <= after.keys() and row.withheld <= after.keys():
@@ -213,7 +213,7 @@ def _omit(row: ImageRow, after: Columns, missing: tuple[str, ...]) -> Columns:
 
 
 def _placeholder(row: ImageRow, after: Columns, missing: tuple[str, ...]) -> Columns:
-    """Use a placeholder that makes a sink keep its current value. A new row has no current value."""
+    """Use a placeholder that makes a sink keep the value it has. A new row has no current value."""
     if row.op != "u" or row.changes_key:
         return after
     types = {column.name: column.type for column in row.schema.columns} if row.schema else {}
@@ -243,7 +243,7 @@ _UNAVAILABLE: Mapping[Unavailable, Callable[[ImageRow, Columns, tuple[str, ...]]
 
 def _old_image(before: Columns | None, after: Columns) -> Columns | None:
     """Return `before` without columns that `after` lacks. Otherwise, a consumer that computes sums would subtract the
-    old value and add nothing.
+    old value but add no new one.
 
     Paimon 1.2 requires this, too: it reads both images with the columns in `after` and fails on any other column.
     """
@@ -253,7 +253,7 @@ def _old_image(before: Columns | None, after: Columns) -> Columns | None:
 
 
 def _with_before(row: ImageRow, options: Options) -> Iterable[ImageRow]:
-    """Return the row with an old image that consumers accept, or no row if the policy drops the event."""
+    """Return the row with an old image that consumers accept. Return no row if the policy drops the event."""
     if row.before is not None:
         row = msgspec.structs.replace(row, before=_with_key(row.before, row.old_key))
     if not _lacks_before(row, row.before):

@@ -1,8 +1,8 @@
-"""Prepare the settings that the native path needs for a projection, using the codec's own functions.
+"""Prepare what the native path needs for a projection, using the codec's own functions.
 
-For this codec, rows on the native path differ only in their key (present or not) and in the completeness of their old
-image. The output for each case comes from a sample row. Bytes that all rows with the same operation share are cut out
-of a sample record.
+For this codec, rows on the native path differ in only two respects: whether they have a key, and how complete their old
+image is. The output for each case comes from a sample row. The bytes that all rows with the same operation share are
+cut out of a sample record.
 """
 
 from __future__ import annotations

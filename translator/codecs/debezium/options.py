@@ -20,12 +20,13 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     """Write values and keys in the format of Connect's JSON converter, `{"schema": …, "payload": …}`."""
 
     missing_before: tuple[MissingBefore, ...] = ("merge", "as_create", "partial")
-    """The policies for a missing old image that consumers expect. The first policy that applies is used, or `fail` if
-    none does.
+    """The policies for an old image that consumers expect and that is missing.
+
+    The first policy that applies is used, or `fail` if none does.
     """
 
     unavailable: Unavailable = "omit"
-    """The handling of a column in `after` whose value the event does not contain."""
+    """The treatment of a column in `after` whose value the event does not contain."""
 
     truncate: Truncate = "drop"
     """The policy for truncates. Flink fails on `op` t."""
