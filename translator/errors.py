@@ -22,7 +22,7 @@ from cdc_core.errors import unknown as unknown
 
 
 class ErrorCode(StrEnum):
-    """The reason for a dead letter, from a closed list of values for the header `cdc-error-code`."""
+    """The reason for a dead letter. The header `cdc-error-code` has one of these values."""
 
     FRAMING = "FRAMING"  # the first bytes match no layout that the dialect knows
     MALFORMED_JSON = "MALFORMED_JSON"
@@ -75,4 +75,4 @@ class RetryableError(CdcError):
 
 
 class ContradictionError(FatalError):
-    """Messages contradict the options they were read with, so later messages would be misread."""
+    """Messages contradict the options that they were read with, so later messages would be misread."""

@@ -12,7 +12,7 @@ GROUP = "cdc_translator.dialects"
 """The entry point group in which distributions offer dialects."""
 
 BUILT_IN = ("qlik", "dts_avro", "shareplex", "canal")
-"""The names of the built-in dialects. A plug-in with such a name is never used."""
+"""The names of the built-in dialects. A plug-in with one of these names is never used."""
 
 
 def find() -> dict[InstalledPlugin, EntryPoint]:

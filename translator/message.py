@@ -1,8 +1,8 @@
-"""The input and output types of a dialect.
+"""Define what a dialect reads and returns.
 
 A dialect is `decode(Message) -> Outcome`. A dialect determines the operation, the table, old and new values, and the
-source position. Keys, image states, positions, limits and dead letters are the same for all dialects, and are
-implemented once, in `translate`.
+source position. Keys, image states, positions, limits and dead letters are the same for all dialects. `translate`
+implements them once.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Message(Struct, frozen=True, gc=False):
 
 
 class Limits(Struct, frozen=True, forbid_unknown_fields=True):
-    """Input limits. A message that exceeds one of them becomes a dead letter with LIMIT_EXCEEDED."""
+    """Input limits. If a message exceeds one of them, it becomes a dead letter with LIMIT_EXCEEDED."""
 
     value_bytes: int = 8 * 1024 * 1024
     json_depth: int = 64
@@ -55,8 +55,8 @@ NAME_BYTES = 512
 """Maximum length of each part of a name, in bytes of UTF-8. No database reaches this limit: SQL Server allows 128
 characters of at most 3 bytes each, Oracle 128 bytes, and MySQL 64 characters.
 
-Names come from messages and are used as keys, labels and folders. The limit on their length therefore also limits how
-much space a message can claim there.
+Names come from messages and are used as keys, labels and folders. Limiting their length therefore also limits how much
+space a message can claim there.
 """
 
 
@@ -72,8 +72,8 @@ def check_name(what: str, name: str) -> None:
 
 
 class TableName(Struct, frozen=True, gc=False):
-    """A table, named as in the source and in the same case. `db` and `schema` are None if the source has no such
-    level.
+    """A table, named as in the source and in the same case. If the source does not have these levels, `db` and `schema`
+    are None.
 
     Raises:
         MessageError: LIMIT_EXCEEDED if a part is too long.
@@ -102,8 +102,8 @@ class Writer(Struct, frozen=True, gc=False):
 class RowChange(Struct, gc=False):
     """One row from one message, before the common rules are applied.
 
-    `before` and `after` contain only what was sent. `before_sparse` means that `before` lists only the changed columns
-    (or a superset of them). All other columns have the same values as in `after`, and translate fills them in.
+    `before` and `after` contain only what was sent. `before_sparse` means that `before` lists only the changed columns,
+    or a superset of them. All other columns have the same values as in `after`, and translate fills them in.
     `after_sparse` is the reverse: columns that are in `before` but missing from `after` are unchanged. `schema` is set
     only if the message declares the complete column list. `types` are the canonical types of columns known without a
     schema.
@@ -136,7 +136,7 @@ class RowChange(Struct, gc=False):
 class OtherChange(Struct):
     """A change that is not a row: kind `schema` (requires `ddl`), `tx` or `watermark`.
 
-    `after` contains the values that existing rows have in columns added by a statement.
+    `after` contains the values that existing rows have in columns that a statement added.
     """
 
     kind: str
@@ -164,7 +164,7 @@ class Changes(Struct, gc=False):
 
 
 class Skip(Struct, frozen=True):
-    """The message intentionally has no change (a tombstone, a filler). The message is counted under `reason`, a fixed
+    """The message has no change on purpose (a tombstone, a filler). The message is counted under `reason`, a fixed
     keyword.
     """
 
@@ -174,8 +174,8 @@ class Skip(Struct, frozen=True):
 class Learned(Struct, frozen=True):
     """The message describes other messages. It is written to the metadata topic under `key`, and the catalog learns it.
 
-    `announces` contains the changes that consumers also learn from the message: a changed structure produces a `schema`
-    event.
+    `announces` contains the changes that consumers also learn from the message. If a structure changed, this is a
+    `schema` event.
     """
 
     key: str
@@ -186,8 +186,8 @@ class Learned(Struct, frozen=True):
 class Needs(Struct, frozen=True):
     """The message cannot be read until the metadata `key` has been learned.
 
-    If `registry_id` is set, the metadata does not come from another message but is the schema that the registry stores
-    under that id. If `schema_text` is set, the message itself is complete, but an output needs the id that the registry
+    If `registry_id` is set, the metadata is not in another message. It is the schema that the registry stores under
+    this id. If `schema_text` is set, the message itself is complete. However, an output needs the id that the registry
     assigns to this schema under the subject `key`.
     """
 
@@ -207,16 +207,16 @@ def _nothing_learned(key: str) -> object | None:
 
 
 class Finding(Struct, frozen=True):
-    """A guard's finding about a message, without row data. If `fatal`, nothing from the message may be written."""
+    """A guard's finding about a message, without row data. If `fatal` is set, nothing from the message may be
+    written.
+    """
 
     text: str
     fatal: bool
 
 
 class Guard(Protocol):
-    """Compares a partition's messages with each other. A guard never changes an event: it stops the source or
-    warns.
-    """
+    """Compares a partition's messages with each other. A guard never changes an event. It stops the source or warns."""
 
     def inspect(self, message: Message, changes: Sequence[Change]) -> list[Finding]:
         """Return the findings about the partition's next message.
@@ -240,7 +240,8 @@ class Guarded(Protocol):
 
 
 class Dialect(Protocol):
-    """An input format with its options, created once. Apart from look-ups, `decode` depends only on the message.
+    """An input format with its options, created once. Apart from look-ups, the result of `decode` depends on nothing
+    but the message.
 
     Raises:
         MessageError: the message becomes a dead letter.
@@ -257,7 +258,7 @@ class Dialect(Protocol):
 
 @runtime_checkable
 class RequiresOptions(Protocol):
-    """A dialect with facts that only a source's operator knows, and for which no default is safe in a service."""
+    """A dialect with facts that only the operator of a source knows, and for which no default is safe in a service."""
 
     def check_declared(self, options: Mapping[str, Any]) -> None:
         """Check the options of a configured source.
@@ -279,7 +280,7 @@ class Versioned(Protocol):
 
     @property
     def content(self) -> object:
-        """A value that is the same for all documents that lead to the same interpretation of rows."""
+        """A value that is the same for all documents that lead to the same reading of rows."""
         ...
 
     @property
@@ -293,7 +294,7 @@ class Naming(Protocol):
     """A dialect that can often identify the tables in a message that it rejects."""
 
     def tables(self, message: Message) -> Sequence[TableName]:
-        """Return the tables of everything in the message, named as its events would name them.
+        """Return the tables of everything in the message, with the names that its events would use.
 
         Raises:
             MessageError: the tables cannot be determined.

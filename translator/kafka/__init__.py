@@ -1,1 +1,1 @@
-"""Clients for Kafka and the schema registry. They depend neither on Faust nor on the meaning of records."""
+"""Clients for Kafka and the schema registry. They know nothing about Faust or about the meaning of records."""

@@ -1,4 +1,4 @@
-"""Query brokers for topics, offsets and permissions, and create missing topics at startup."""
+"""Ask brokers about topics, offsets and permissions, and create missing topics at startup."""
 
 from __future__ import annotations
 
@@ -57,8 +57,7 @@ _AWAY = frozenset(
         KafkaError.NOT_CONTROLLER,
     }
 )
-"""Errors that mean that no broker responds, or that the required broker does not respond. The same request may succeed
-later.
+"""Errors which mean that no broker responds, or that the required one does not. The same request may succeed later.
 """
 SOON_SECONDS = 5.0
 """Shorter timeout for requests that are retried."""
@@ -82,7 +81,7 @@ class GroupMember(Struct, frozen=True):
     """A process in a consumer group.
 
     Args:
-        partitions: the partitions that the process owns, sorted. Empty during a rebalance.
+        partitions: the partitions that the process owns, in ascending order. Empty during a rebalance.
     """
 
     name: str
@@ -99,8 +98,8 @@ class TopicAdmin:
 
     @cached_property
     def _admin(self) -> AdminClient:
-        """The client, which is created when it is first needed. Keep a reference, because a garbage-collected
-        AdminClient destroys the futures that it returned.
+        """The client, which is created when it is first needed. Keep a reference. If an AdminClient is
+        garbage-collected, it destroys the futures that it returned.
         """
         return self._new_admin()
 
@@ -151,7 +150,7 @@ class TopicAdmin:
         """Create missing output topics, or report them.
 
         Raises:
-            ConfigError: topics are missing and `topics.create` is false, or this user is not allowed to create them.
+            ConfigError: topics are missing and `topics.create` is false, or this user may not create them.
             RetryableError: no broker responds.
             FatalError: the broker does not create a topic.
         """
@@ -185,7 +184,7 @@ class TopicAdmin:
         self._wait_for_topics({topic.topic for topic in wanted})
 
     def _wait_for_topics(self, names: set[str]) -> None:
-        """Wait until the brokers know a new topic. Right after a topic's creation, they may still report that it does
+        """Wait until the brokers know a new topic. Right after a topic is created, they may still report that it does
         not exist.
         """
         deadline = time.monotonic() + _TIMEOUT
@@ -223,8 +222,7 @@ class TopicAdmin:
         return f"topic {name} does not exist or is not visible to this user{hint}"
 
     def check_group(self, group: str) -> None:
-        """Check that this user may be a group member. If this cannot be determined yet, joining the group will reveal
-        it.
+        """Check that this user may be a group member. If nothing shows this yet, joining the group will.
 
         Raises:
             ConfigError: this user is not allowed to join the group.
@@ -246,7 +244,7 @@ class TopicAdmin:
         _check_right(f"group {group}", described.authorized_operations, AclOperation.READ)
 
     def members(self, group: str) -> list[GroupMember] | None:
-        """Return a group's members, sorted by name, or None if the brokers do not report them."""
+        """Return the members of a group, sorted by name, or None if the brokers do not report them."""
         (future,) = self._admin.describe_consumer_groups([group], request_timeout=SOON_SECONDS).values()
         try:
             described = _answer(f"group {group}", future)
@@ -316,7 +314,7 @@ class TopicAdmin:
     def offsets(
         self, partitions: Iterable[tuple[str, int]], at: int | Literal["earliest", "latest"], *, stable: bool = False
     ) -> dict[tuple[str, int], int]:
-        """Return partition offsets. If no record exists at or after the given time, the offset is -1.
+        """Return partition offsets. If there is no record at or after the given time, the offset is -1.
 
         Args:
             at: a time in milliseconds, `earliest` or `latest`.
@@ -399,7 +397,7 @@ def _answer(what: str, future: Future[Answer]) -> Answer:
 
 
 def _check_right(where: str, rights: Collection[AclOperation] | None, right: AclOperation) -> None:
-    """Check a permission. If brokers do not report permissions, a missing permission is detected only later."""
+    """Check a permission. If brokers do not report permissions, a missing one is detected only later."""
     if rights and right not in rights:
         raise ConfigError(
             f"{where}: this user lacks the permission {right.name}; docs/operate/configuration.md lists the "

@@ -13,7 +13,7 @@ from translator.kafka.client_errors import ClientErrors
 
 
 def librdkafka(kafka: Kafka) -> dict[str, Any]:
-    """Return the connection settings for confluent_kafka clients. Errors from all clients are collected in one place.
+    """Return the connection settings for confluent_kafka clients. The errors of all clients are collected in one place.
 
     Raises:
         ConfigError: a file cannot be read, or contains no certificate or key, or the token provider cannot be used.
@@ -61,7 +61,7 @@ def ssl_context_for(ca_file: Path | None, name: str) -> ssl.SSLContext:
 
 
 def _check_files(kafka: Kafka) -> None:
-    """Check that all files exist, because librdkafka's error for a missing file mentions only `BIO lib`."""
+    """Check that all files exist. For a missing file, librdkafka's error mentions only `BIO lib`."""
     for name in LIBRDKAFKA:
         path = getattr(kafka, name)
         if isinstance(path, Path):

@@ -1,7 +1,7 @@
-"""Determine why no broker can be reached, using the errors that librdkafka reports for all clients in a process.
+"""Find out why no broker can be reached, from the errors that librdkafka reports for all clients of a process.
 
-A client that the brokers reject cannot tell this from an outage, because it gets no response either way. Only the
-reported errors reveal the difference. An error that waiting cannot fix is a rejection. Any other error is only logged.
+For a client, a rejection by the brokers looks like an outage, because no response arrives either way. Only the reported
+errors reveal the difference. If waiting cannot fix an error, it is a rejection. Any other error is only logged.
 """
 
 from __future__ import annotations
@@ -123,8 +123,8 @@ class ClientErrors:
         """Return the rejection and what to check, or None if nothing was rejected.
 
         Args:
-            needed: whether to count only brokers in the cluster. A rejection by one bootstrap address does not matter
-                if others respond.
+            needed: whether to count only brokers in the cluster. If one bootstrap address rejects the client, this does
+                not matter as long as others respond.
         """
         found = self._refusals.get(False) or (None if needed else self._refusals.get(True))
         if found is None:

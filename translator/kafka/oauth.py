@@ -27,7 +27,7 @@ class ProvidedTokens(AbstractTokenProvider):  # type: ignore[misc]  # aiokafka h
         """Return a valid token.
 
         Raises:
-            KafkaConnectionError: no token is available, so aiokafka tries to connect again.
+            KafkaConnectionError: no token is available. aiokafka then tries to connect again.
         """
         try:
             token, _ = await asyncio.to_thread(self._tokens)

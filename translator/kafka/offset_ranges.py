@@ -1,4 +1,4 @@
-"""Read topics, single partitions, or offset ranges in a partition without joining a group."""
+"""Read topics, single partitions, or offset ranges of a partition, without joining a group."""
 
 from __future__ import annotations
 
@@ -158,8 +158,7 @@ def records_of(
     count: int,
     say: Callable[[str], None],
 ) -> Iterator[Message]:
-    """Yield up to this many existing records from a topic: from one partition, or from all partitions one after
-    another.
+    """Yield up to this many existing records of a topic, either from one partition or from all of them in turn.
 
     Raises:
         ConfigError: the topic, partition or offset does not exist.
@@ -210,7 +209,7 @@ def message_of(record: Any, topic_id: str) -> Message:
     """Return a raw topic's record as the service reads it.
 
     Args:
-        topic_id: the topic id from Kafka, to which positions refer.
+        topic_id: the topic id that Kafka assigned. Positions refer to it.
     """
     return Message(
         record.topic(),

@@ -1,4 +1,4 @@
-"""Choose the partition in each output topic that receives all output from a raw partition (docs/design.md §4.3)."""
+"""Choose the partition of each output topic that receives everything from a raw partition (docs/design.md §4.3)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from aiokafka.partitioner import murmur2
 
 
 def output_place(topic: str, partition: int) -> int:
-    """Return a number for a raw partition. That number modulo a topic's partition count is the partition in that output
-    topic.
+    """Return a number for a raw partition. Modulo the number of partitions in an output topic, this number gives the
+    partition.
 
-    The number is Kafka's hash of the raw topic name, made positive as in Kafka, plus the raw partition number. The
-    partitions of a raw topic therefore map to different partitions of an output topic that has enough partitions.
+    The number is Kafka's hash of the raw topic's name, made positive as in Kafka, plus the number of the raw partition.
+    If an output topic has enough partitions, the partitions of a raw topic therefore map to different ones.
     """
     return _hash(topic) + partition
 

@@ -1,5 +1,5 @@
-"""Store the progress of a command that reads partitions in several runs, as committed offsets of a group without
-members.
+"""Store the progress of a command that reads partitions in several runs. It is stored as committed offsets of a group
+without members.
 """
 
 from __future__ import annotations

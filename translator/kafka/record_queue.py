@@ -1,8 +1,8 @@
-"""Queue records in a producer, and keep the outcome of the records by topic and partition.
+"""Queue records in a producer, and keep their outcomes by topic and partition.
 
-Most records need no callback of their own: it is enough to know how many of a partition's records were delivered. The
+Most records need no callback of their own. It is enough to know how many records of a partition were delivered. The
 broker accepts the records of an idempotent producer only in order, so this number also says which ones. With the
-extension, such a record needs no call in Python, neither for queueing nor for its delivery report.
+extension, queueing such a record needs no call in Python, and neither does its delivery report.
 """
 
 from __future__ import annotations

@@ -13,14 +13,14 @@ from translator.kafka.schema_registry import SchemaRefused, SchemaRegistry
 T = TypeVar("T")
 
 ASK_AGAIN = 10.0
-"""Seconds after which to submit a rejected schema to the registry again, because the registry's rules may change."""
+"""Seconds after which a rejected schema is submitted again, because the registry's rules may change."""
 
 _KEPT = 65_536
 """Maximum number of schemas whose ids are cached. A limit is needed because names in schemas come from messages."""
 
 
 class RegisteredSchemas:
-    """Ids by subject and schema. Codecs call `id_of`, which never waits; `register` queries the registry.
+    """Ids by subject and schema. Codecs call `id_of`, which never waits. `register` asks the registry.
 
     Args:
         clock: a monotonic clock, in seconds.

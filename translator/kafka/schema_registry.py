@@ -1,4 +1,4 @@
-"""The schema registry: the id of our own schema, requested once at startup, and writers' schemas by id."""
+"""Ask the schema registry for the id of our own schema, once at startup, and for writers' schemas by id."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class SchemaRegistry:
         it.
 
         Raises:
-            RetryableError: the registry does not respond, or cannot handle the request now.
+            RetryableError: the registry does not respond, or cannot handle the request at the moment.
             ConfigError: the registry rejects the request, or the settings do not point to a registry.
         """
         schema = Schema(schema_text, "AVRO")
@@ -105,7 +105,7 @@ class SchemaRegistry:
             raise _no_registry() from None
 
     def wait_for_id(self, subject: str, schema_text: str, seconds: float, say: Callable[[str], None]) -> int:
-        """Call `schema_id`, and retry for up to `seconds` while the registry does not respond."""
+        """Call `schema_id`. As long as the registry does not respond, retry for up to `seconds`."""
         return retry_until("schema registry", lambda _: self.schema_id(subject, schema_text), seconds, say)
 
 
@@ -137,7 +137,9 @@ class _UnknownSchema(SchemaRefused):
 
 
 def _alone(schema: Schema, schema_id: int, limit: int) -> str:
-    """Return a self-contained Avro schema's text. Registry schemas that refer to other schemas are not supported."""
+    """Return a self-contained Avro schema's text. The translator does not support registry schemas that refer to
+    others.
+    """
     kind, text = schema.schema_type or "AVRO", schema.schema_str
     if kind != "AVRO" or not isinstance(text, str):
         reason = f"schema {schema_id} of the registry has type {quote(kind)}; expected AVRO"

@@ -1,4 +1,4 @@
-"""The existing raw topics: the topics on the brokers that match the sources' names and patterns."""
+"""Find the existing raw topics: the topics on the brokers that match the sources' names and patterns."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def resolve(settings: Settings, there: Collection[str]) -> tuple[Subscribed, lis
     """Return the topics that the sources read, and a sentence for each topic that more than one source claims.
 
     A name claims its topic even if the topic does not exist. A pattern claims every existing topic that it matches,
-    except Kafka's internal topics and the topics that the translator writes. A topic claimed by two sources could be
-    read in two ways, so neither source gets it.
+    except Kafka's internal topics and the topics that the translator writes. A topic that two sources claim could be
+    read in two ways, so neither of them gets it.
     """
     open_to_patterns = [topic for topic in there if not topic.startswith(INTERNAL) and not settings.writes(topic)]
     claims: dict[str, list[tuple[Source, str]]] = defaultdict(list)
@@ -54,7 +54,7 @@ def subscribe(settings: Settings, names: Callable[[], Collection[str]], say: Cal
     """Return the topics to read from the start. Patterns that match nothing are reported, and their topics are added
     later.
 
-    If no topic can be read at all, wait for one just as for brokers (`timing.broker_wait`).
+    If there is no topic to read at all, wait for one, just as for brokers (`timing.broker_wait`).
 
     Raises:
         ConfigError: two sources claim a topic.
@@ -83,8 +83,8 @@ def _some(settings: Settings, there: Collection[str]) -> Subscribed:
 def added(settings: Settings, known: Mapping[str, Source], there: Collection[str]) -> tuple[Subscribed, list[str]]:
     """Return topics that were created since startup, and warnings about new topics that are not added.
 
-    Topics that are already being read stay subscribed. If another source's pattern also matches such a topic, the next
-    start rejects the configuration.
+    Topics that are already being read stay subscribed. If the pattern of another source also matches such a topic, the
+    next start rejects the configuration.
     """
     subscribed, doubtful = resolve(settings, there)
     return {topic: source for topic, source in subscribed.items() if topic not in known}, doubtful

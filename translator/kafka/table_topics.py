@@ -1,4 +1,6 @@
-"""The topics of a projection whose `topic` is a template. Each is checked or created when its first records arrive."""
+"""The topics of a projection whose `topic` is a template. Each of them is checked or created when its first records
+arrive.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read topics from beginning to end and follow them (compacted topics, dead letters), without a group."""
+"""Read topics from beginning to end, and follow them (compacted topics, dead letters), without a group."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from translator.kafka.client_errors import ClientErrors
 
 
 def next_records(consumer: Consumer, seconds: float) -> list[Any]:
-    """Return available records and end-of-partition events, at most a thousand. Waits up to `seconds` for the first of
-    these.
+    """Return available records and end-of-partition events, at most a thousand. It waits up to `seconds` for the first
+    of these.
 
     A single call to `Consumer.consume` would always wait the full time for that many records, even at the end of the
     topic.
@@ -75,8 +75,8 @@ class TopicReader:
         self._follows = False
 
     def _end(self, topic: str, partition: int) -> float:
-        """Return a partition's current end, or infinity if its leader cannot report the end. In that case, the end is
-        found only by reading the partition.
+        """Return the current end of a partition, or infinity if its leader cannot report the end. In this case, only
+        reading the partition shows where it ends.
         """
         try:
             return self._consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=SOON_SECONDS)[1]

@@ -1,4 +1,4 @@
-"""Read a few records from each topic: the oldest and the newest, because writers change over the years."""
+"""Read a few records of each topic. They are the oldest and the newest, because writers change over the years."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from translator.message import Message
 def samples(
     client: Mapping[str, Any], facts: Mapping[str, TopicFacts], count: int
 ) -> Iterator[tuple[str, list[Message]]]:
-    """Yield each topic with about the requested number of records, half from the beginning of its partitions and half
-    from the end.
+    """Yield each topic with about the requested number of records. Half come from the beginning of its partitions, and
+    half from the end.
 
     Raises:
         RetryableError: no broker responds.

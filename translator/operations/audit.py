@@ -1,4 +1,6 @@
-"""Compare raw records with the records written for them, using ids and origins in the topics instead of counters."""
+"""Compare raw records with the records written for them. The ids and origins in the topics are compared, not
+counters.
+"""
 
 from __future__ import annotations
 
@@ -57,15 +59,15 @@ class Account(Struct):
     """Duplicate copies with different bytes."""
     duplicates: int = 0
     unequal: int = 0
-    """Events whose copies are not byte-identical."""
+    """Events whose copies do not all have the same bytes."""
     different: int = 0
-    """Events that differ from a new translation: the release or the configuration is different."""
+    """Events that a new translation would write differently, because the release or the configuration is different."""
     misplaced: int = 0
-    """Records whose events are in a different canonical partition than the current number of partitions requires."""
+    """Records whose events are not in the canonical partition that the current number of partitions requires."""
     revived: int = 0
     """Records that were translated but also have a dead letter, because they were replayed."""
     compacted: int = 0
-    """Origins of events whose raw records Kafka's compaction may have removed."""
+    """Origins of events whose raw records may have been removed by Kafka's compaction."""
     lost: AuditFindings = field(default_factory=AuditFindings)
     invented: AuditFindings = field(default_factory=AuditFindings)
 
@@ -79,7 +81,8 @@ class AuditReport(Struct):
     nameless: AuditFindings = field(default_factory=AuditFindings)
     """Records in the written topics that refer to no raw record."""
     short: list[str] = field(default_factory=list)
-    """Partitions of written topics whose beginning was deleted. Raw records whose output was there count as lost.
+    """Partitions of written topics whose beginning was deleted. If the output of a raw record was there, the record
+    counts as lost.
     """
 
     @property
@@ -109,8 +112,8 @@ def audit(
     """Compare ranges of raw records with the canonical topic and the dead letters.
 
     Args:
-        topic, partition, first, end: the only raw topic and partition to check, the first offset, and the end offset.
-            By default, every raw partition is checked from its first record to the group's committed offset.
+        topic, partition, first, end: the only raw topic and partition to check, with the first offset and the end
+            offset. By default, every raw partition is checked from its first record to the group's committed offset.
 
     Raises:
         ConfigError: a topic or range does not exist.
@@ -154,7 +157,7 @@ def _ranges(
     end: int | None,
     say: Callable[[str], None],
 ) -> list[Range]:
-    """Return the ranges to check. A requested end may be beyond the committed offset."""
+    """Return the ranges to check. The requested end may be beyond the committed offset."""
     topics = sorted(again.raw_topics) if topic is None else [topic]
     places: list[Place] = []
     for name in topics:

@@ -1,7 +1,7 @@
-"""An index of the records in the output topics, sorted by the raw offsets that they come from.
+"""Index the records in the output topics, sorted by the raw offsets that they come from.
 
-The index is stored in a temporary file and not in memory. An event that was written more than once may have copies
-anywhere, so no event can be judged before the last record has been read.
+The index is in a temporary file, not in memory. An event that was written more than once may have copies anywhere. No
+event can therefore be judged before the last record has been read.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Check everything that `translator run` depends on. The checks are independent, so that one failure does not hide
-others. The checks write, create and register nothing, and join no group.
+"""Check everything that `translator run` depends on. Each check is independent, so one failure does not hide another.
+The checks write, create and register nothing, and join no group.
 """
 
 from __future__ import annotations

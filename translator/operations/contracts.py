@@ -1,4 +1,4 @@
-"""Contracts for the tables in the schemas topic: the documents, and the schemas that break them."""
+"""Read contracts for the tables in the schemas topic, and find the schemas that break them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from translator.errors import ConfigError
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST = 200
-"""Maximum length of a file name without its extension and hash. A key of a Kubernetes ConfigMap has at most 253."""
+"""Maximum length of a file name without its extension and hash. A key of a Kubernetes ConfigMap can have at most 253.
+"""
 
 
 class Breach(Struct, frozen=True):
@@ -53,8 +54,8 @@ def contract_of(schema: TableSchema, settings: Settings) -> str:
 
 
 def _masks(schema: TableSchema, settings: Settings) -> Mapping[str, str]:
-    """Return the action of each masked column's mask. The schemas topic contains the masked types, so a rule for the
-    original type may not be found.
+    """Return the action of each masked column's mask. The schemas topic contains the types after masking, so a rule for
+    the original type may not be found.
     """
     name = joined_name(schema.db, schema.schema, schema.table)
     rules = [rule for rule in settings.masks.rules_of(schema.source) if rule.matches_table(name)]
@@ -100,7 +101,7 @@ def write(contracts: Mapping[TableId, str], folder: Path) -> Iterator[Path]:
 
 
 def breaches_by_schema(contract: TableContract, schema: TableSchema | None) -> list[Breach]:
-    """Return the ways in which a table's newest schema breaks the contract; None if the table has no schema."""
+    """Return how the newest schema of a table breaks the contract, or None if the table has no schema."""
     if schema is None:
         sentences = ["the schemas topic has no schema for the table"]
     else:

@@ -53,7 +53,7 @@ class Comparison(Struct):
     equal: int = 0
     different: int = 0
     duplicates: tuple[int, int] = (0, 0)
-    """Records that repeat an id in the same topic. Only the first record with an id is compared."""
+    """Records that repeat an id in the same topic. If an id is repeated, only the first record with it is compared."""
     fields: dict[str, Difference] = field(default_factory=dict)
     only_a: Difference = field(default_factory=Difference)
     only_b: Difference = field(default_factory=Difference)
@@ -73,7 +73,8 @@ class EventRecord(Struct, frozen=True, array_like=True):
 
 
 def compare(settings: Settings, a: str, b: str, say: Callable[[str], None], *, values: bool) -> Comparison:
-    """Match the events in two topics by id. The first topic is stored in a temporary file, so memory use stays small.
+    """Match the events in two topics by id. The first topic is stored in a temporary file, so the command needs little
+    memory.
 
     Args:
         values: whether examples contain values.

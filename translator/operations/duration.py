@@ -1,4 +1,4 @@
-"""Times and durations in readable form."""
+"""Format times and durations for people."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def moment(ms: int) -> str:
 def instant(ms: int) -> str:
     """Return a time (milliseconds since 1970) in ISO 8601 with full precision, in UTC. Used to distinguish records.
 
-    A producer may set any number as a timestamp, so a number that is not a valid time is returned as a number.
+    A producer may set any number as a timestamp. If the number is not a valid time, it is returned as it is.
     """
     try:
         time = _EPOCH + timedelta(milliseconds=ms)

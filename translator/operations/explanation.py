@@ -1,4 +1,6 @@
-"""Describe the result for one message in lines: its outcome, its events, and the decisions recorded in them."""
+"""Describe the result for one message in lines. They show its outcome, its events, and the decisions that the events
+record.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ _EVENT_FACTS = (
     *("id", "op", "variant", "variant_basis", "dbms", "server", "task", "pos", "pos_scope", "pos_native"),
     *("key_kind", "before_state", "after_state", "changed", "unavailable", "schema_id", "notes"),
 )
-"""The event fields that are printed. No such field comes from a row."""
+"""The event fields that are printed. None of these fields comes from a row."""
 
 _IMAGES = ("before", "after")
 

@@ -1,4 +1,4 @@
-"""The translation of given messages, without brokers. A message may need metadata from a later message."""
+"""Translate given messages without brokers. A message may need metadata from a later message."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class FileTranslator:
 
     Args:
         catalog: the translator's catalog.
-        messages: all messages, which are searched once if a message needs metadata from another.
+        messages: all messages. They are searched once if a message needs metadata from another one.
         say: called with each finding of a guard.
         stops: a contradiction ends the translation, just as it would stop the source in the service. Otherwise, it is
             only a finding.

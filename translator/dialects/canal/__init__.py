@@ -1,4 +1,4 @@
-"""Canal JSON ("flat message"): open-source canal, and Alibaba DTS both before and since March 2022
+"""Read Canal JSON ("flat message") from open-source canal, and from Alibaba DTS both before and since March 2022
 (docs/formats/canal.md).
 
 A message identifies neither its writer nor a version, and writers give different meanings to the same shape. The

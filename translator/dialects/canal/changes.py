@@ -1,4 +1,4 @@
-"""Convert one message's rows to row changes. Images are paired by index only (§4)."""
+"""Convert one message's rows to row changes. Images are paired only by index (§4)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OPERATIONS: Mapping[str, str] = {"INSERT": "c", "UPDATE": "u", "DELETE": "d", "I
 
 
 class RowMessage(Struct, frozen=True):
-    """A parsed message with rows. `complete`: the images contain all columns, except for an `old` that lists only
+    """A parsed message with rows. `complete`: the images contain all columns, except that `old` may list only the
     changes.
 
     `sent` is the message text.
@@ -133,16 +133,17 @@ def _changed(before: Row, after: Row) -> list[str]:
 
 
 def _with_key(old: Row, after: Row, key: Sequence[str]) -> Row:
-    """Return `old` plus the key columns that it omits as unchanged. Every row image contains the whole key.
+    """Return `old`, plus the key columns that it omits because they did not change. Every row image contains the whole
+    key.
 
-    Other columns stay unknown. Under NOBLOB, `old` may lack a changed column, because the server did not log the
-    column's previous value. In that case, absent does not mean unchanged.
+    Other columns stay unknown. Under NOBLOB, `old` may lack a column that changed, because the server did not log its
+    previous value. In that case, absent does not mean unchanged.
     """
     return {name: old.get(name, value) for name, value in after.items() if name in old or name in key}
 
 
 def _untyped(layout: Layout, before: OldRow, after: OldRow) -> Sequence[str]:
-    """Return notes on columns without a type in a message that contains types."""
+    """If a message contains types, return notes on the columns that have none."""
     known = layout.columns.names
     # If a row has two images, one of them contains all columns of the other.
     row = after if len(after or ()) >= len(before or ()) else before

@@ -1,12 +1,12 @@
-"""The continuity check: all updates that were read from a partition must be consistent with each other (§6.5, C and D).
+"""Check that all updates that were read from a partition are consistent with each other (§6.5, C and D).
 
 An UPDATE with two full images does not show which of them is the before image. The declaration decides, and the rows
-reveal when it is wrong: the row before a change must equal the row that the key's last change produced. The check does
-not change events.
+reveal when it is wrong. The row before a change must equal the row that the previous change to its key produced. The
+check does not change events.
 
-Some contradictions are only apparent: after a restart, DTS sends earlier messages again. Therefore, a message only
-counts as evidence if it is later at the source than the message with which it is compared, or if it is from the same
-second and was not seen before.
+Some contradictions only seem to be ones, because DTS sends earlier messages again after a restart. A message therefore
+counts as evidence only if it is later at the source than the one it is compared with. A message from the same second
+counts if it was not seen before.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _Left: TypeAlias = tuple[RowKey, int]
 _AFTER = "data contains the row after the change, and old the row before the change"
 _BEFORE = "data contains the row before the change, and old the row after the change"
 _MEANINGS = {DATA_AFTER: (_AFTER, _BEFORE), DATA_BEFORE: (_BEFORE, _AFTER)}
-"""For each reading of an update, the other reading."""
+"""For each way to read an update, the other way."""
 
 
 def continuity_of(options: Options) -> Continuity:
@@ -108,7 +108,7 @@ class ContinuityGuard:
         return [finding for finding in findings if finding is not None]
 
     def missed(self) -> None:
-        """Record that one of the partition's messages has no events, so that the rows that it changed are unknown."""
+        """Record that one of the partition's messages has no events. The rows that it changed are then unknown."""
         self._known.forget(None)
 
     def _row(self, change: RowChange) -> RowEvidence:
@@ -151,7 +151,7 @@ class ContinuityGuard:
         return finding
 
     def _key_changed(self, message: Message, row: RowEvidence, reading: int, from_: _Left, to: _Left) -> Finding | None:
-        """Check the rows of both keys: the old key must have had the before image, and the new key no row at all."""
+        """Check the rows of both keys. The old key must have had the before image, and the new key no row at all."""
         (key_before, x), (key, y), change = from_, to, row.change
         old, new = self._known.get(*key_before), self._known.get(*key)
         pair = pair_of(x, y)
@@ -178,7 +178,7 @@ class ContinuityGuard:
         return self._finding(message, row, (evidence, earlier, reading, self._known.unconfirmed(reading)))
 
     def _finding(self, message: Message, row: RowEvidence, contradiction: Contradiction) -> Finding:
-        """Return a description with position and direction, but never row contents."""
+        """Return a description with the position and the direction, but never the contents of a row."""
         evidence, earlier, reading, unconfirmed = contradiction
         declared, other = _MEANINGS[reading]
         change, differ = row.change, row.differing()
@@ -199,8 +199,8 @@ class ContinuityGuard:
     # -- changes that can be read in only one way
 
     def _decided(self, message: Message, row: RowEvidence) -> Finding | None:
-        """Use an image whose meaning is certain. Such an image shows how the key's last update must be read, and which
-        row resulted from that update.
+        """Use an image whose meaning is certain. Such an image shows how the last update of the key must be read, and
+        which row it produced.
         """
         finding = None
         key, change = row.key(), row.change
@@ -224,7 +224,7 @@ class ContinuityGuard:
         self._known.keep(*key, KeyState(row, message.offset, commit, snapshot=snapshot, pairs=pairs))
 
     def _checked(self, message: Message, row: RowEvidence, key: RowKey | None) -> Finding | None:
-        """Decide how a key's last update must be read, based on the row that must have resulted from it."""
+        """Decide how the last update of a key must be read, given the row that it must have produced."""
         known = None if key is None else self._known.get(*key)
         if known is None or known.if_wrong is None or self._may_postdate(known, row.change, None):
             return None
@@ -264,7 +264,7 @@ class ContinuityGuard:
 
 
 class NativeContinuityGuard(ContinuityGuard):
-    """The check for one partition. It shares its state with the extension, which checks the messages that it
+    """The check for one partition. It shares its state with the extension, which checks the messages that it has
     translated.
 
     Args:
@@ -289,7 +289,7 @@ class NativeContinuityGuard(ContinuityGuard):
     def inspect_taken(
         self, messages: Sequence[Message], taken: Sequence[TakenMessage]
     ) -> tuple[int, Sequence[Finding]]:
-        """Inspect messages that the native path translated, up to the first one with findings."""
+        """Inspect messages that the native path has translated, up to the first one with findings."""
         count, found = self._native.inspect(taken, self._forms.needs_current, self._forms.needs_legacy)
         if not found:
             return count, ()
@@ -309,7 +309,7 @@ class NativeContinuityGuard(ContinuityGuard):
 def continuity_guard(
     source: str, chosen: Continuity, options: Options, decode: Callable[[Message], Outcome], *, complete: bool
 ) -> ContinuityGuard:
-    """Return a partition's check. The extension has its state, if it is available."""
+    """Return a partition's check. If the extension is available, it has its own state."""
     profile, fatal = options.profile, chosen.action == "stop"
     if _native.absence() is not None:
         known = PlainKnownRows(chosen.keys, fatal=fatal)

@@ -1,4 +1,4 @@
-"""Decode one message: determine its type, and reject content that its type does not allow."""
+"""Decode one message: determine its type, and reject content that the type does not allow."""
 
 from __future__ import annotations
 
@@ -99,8 +99,8 @@ class Canal:
         self._options = chosen
 
     def guard(self) -> Guard | None:
-        """Return one partition's guard. It checks whether the writer is the declared one and, optionally, whether
-        updates are consistent with each other. With `auto`, the guard gives hints about the profile to declare.
+        """Return one partition's guard. It checks whether the writer is the declared one. Optionally, it also checks
+        whether updates are consistent with each other. With `auto`, the guard gives hints about the profile to declare.
         """
         if self._auto:
             return UndeclaredFormGuard()
@@ -208,8 +208,8 @@ class Canal:
         return [_watermark(head)] if type_ == WATERMARK else self._without_rows(head, body)
 
     def _without_rows(self, head: Head, body: JsonObject) -> list[Change]:
-        """Return the changes of a message without rows. For QUERY, `isDdl` only helps to recognize the text of row
-        events, because its meaning in a QUERY changed twice (§3.2).
+        """Return the changes of a message without rows. In a QUERY, `isDdl` only helps to recognize the text of row
+        events, because its meaning changed twice (§3.2).
         """
         for name in ("data", "old"):
             if has_rows(field(body, name, list, "$", optional=True) or ()):
@@ -245,7 +245,7 @@ class Canal:
 
 
 def _bodies(parsed: Sequence[Any]) -> list[Any]:
-    """Return a record's messages: its JSON values, with an array expanded to its messages.
+    """Return the messages of a record. These are its JSON values, and an array is expanded to its messages.
 
     Raises:
         MessageError: an empty array.
@@ -287,7 +287,9 @@ def _table_unknown(profile: str, topic: str) -> MessageError:
 
 
 def _watermark(head: Head) -> OtherChange:
-    """Return a watermark: TiCDC has sent everything committed before it (§5). A watermark is progress, not data."""
+    """Return a watermark. It means that TiCDC has sent everything that was committed before it (§5). A watermark is
+    progress, not data.
+    """
     if head.tidb is None or head.tidb.watermark_ts is None:
         reason = f"a message of type {head.type} contains no watermark time"
         raise MessageError(ErrorCode.MISSING_FIELD, reason, path="$._tidb.watermarkTs")
@@ -298,7 +300,7 @@ def _watermark(head: Head) -> OtherChange:
 
 
 def _count_through(changes: Sequence[Change], limits: Limits) -> None:
-    """Number the rows in a record with several messages as if all rows were in one message."""
+    """Number the rows in a record with several messages as if they were all in one message."""
     if len(changes) > limits.rows:
         reason = (
             f"the record contains {len(changes)} rows and statements, but only {limits.rows} are allowed (limits.rows)"

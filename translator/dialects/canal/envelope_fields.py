@@ -38,7 +38,7 @@ class Head(Struct, frozen=True, gc=False):
 
     @property
     def key_only(self) -> bool:
-        """Return whether the images contain only the key because the row was too large (§10)."""
+        """Return whether the images contain only the key, because the row was too large (§10)."""
         return self.tidb is not None and self.tidb.only_handle_key
 
     def in_table(self, table: TableName | None) -> Head:
@@ -55,8 +55,8 @@ class Head(Struct, frozen=True, gc=False):
 
 
 def read_head(type_: str, body: JsonObject, tidb: Tidb | None, era_of: EraOf, profile: str) -> Head:
-    """Return the head of a message. `id` restarts and is shared (§5), so it is stored as a token and not used for
-    ordering. The same applies to TiDB's commit time.
+    """Return the head of a message. `id` restarts and is shared (§5). It is therefore stored as a token, and not used
+    for ordering. The same applies to TiDB's commit time.
     """
     es, ts = _time(body, "es"), _time(body, "ts")
     number = field(body, "id", int, "$", optional=True)

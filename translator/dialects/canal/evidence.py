@@ -1,4 +1,4 @@
-"""Evidence for the continuity check: the key of each changed row, and hashes of its images.
+"""Collect evidence for the continuity check: the key of each changed row, and hashes of its images.
 
 A sparse before image is completed from the after image. The extension collects the same evidence about the rows that it
 translates (`_native/src/continuity.rs`).
@@ -14,7 +14,7 @@ from translator.message import Image, RowChange
 
 
 class RowEvidence:
-    """A row, as changed by a change that the plain path decoded.
+    """A row whose change was decoded on the plain path.
 
     Args:
         complete: whether an image contains all of its row's columns.
@@ -35,8 +35,8 @@ class RowEvidence:
         self._after = after
 
     def key(self) -> RowKey | None:
-        """Return the row's key after the change, or a deleted row's key. None if the table has no key or the row has
-        NULL in the key.
+        """Return the row's key after the change, or a deleted row's key. Return None if the table has no key, or if the
+        row has NULL in the key.
         """
         return _key(self.change, self._before if self._after is None else self._after)
 

@@ -1,8 +1,9 @@
-"""Differences between writers: proofs against the declared profile or, with `auto`, hints about the profile to declare.
+"""Detect differences between writers. They are proofs against the declared profile or, with `auto`, hints about the
+profile to declare.
 
-An UPDATE with two full images can be read in two ways. Two kinds of messages identify the writer: a DELETE, by the
-field that contains its row, and an UPDATE, by the columns in `old` (§6.5 B, C). A message that proves a format other
-than the declared one stops the partition before the next UPDATE is misread.
+An UPDATE with two full images can be read in two ways. Two kinds of messages identify the writer. A DELETE does so by
+the field that contains its row, and an UPDATE by the columns in `old` (§6.5 B, C). If a message proves a format other
+than the declared one, the partition stops before the next UPDATE is misread.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ _OF_OLD = (
     f"dts_legacy (Alibaba DTS from before 20 March 2022), {_RESTARTED} (such an instance that was restarted since) or "
     "drs (Huawei DRS)"
 )
-"""Possible writers of a DELETE with its row in `old`. Their UPDATEs have opposite meanings, so the DELETE does not
-determine the profile.
+"""The writers that may have sent a DELETE with its row in `old`. Their UPDATEs have opposite meanings, so the DELETE
+does not determine the profile.
 """
 
 _DELETED_IN_OLD = "the DELETE has its row in old"
@@ -38,7 +39,7 @@ class _Proof(Struct, frozen=True):
 
     Args:
         met: the property that was found in the message, as text.
-        expected: the corresponding property of the declared writer's messages.
+        expected: the corresponding property of messages from the declared writer.
         declare: the profiles whose writers send such messages.
     """
 
@@ -48,7 +49,7 @@ class _Proof(Struct, frozen=True):
 
 
 def _proof(profile: str, change: RowChange) -> _Proof | None:
-    """Return a row's proof that the declared profile is wrong, or None."""
+    """Return a row's proof that the declared profile is wrong, or None if it has none."""
     notes = change.notes or ()
     if change.op == "u" and OLD_LISTS_UNCHANGED in notes:
         return _Proof(_FULL_OLD, "lists only the changed ones", f"{_OF_OLD}, dts, ticdc, flink_cdc or ckafka")
@@ -128,8 +129,8 @@ class DeclaredForms:
         return f"The last UPDATE before it, at offset {self._update}, was read as declared."
 
     def _in_order(self, message: Message, change: RowChange) -> Finding | None:
-        """An instance switches format only once. A DELETE in the old format after one in the new format therefore comes
-        from another writer.
+        """An instance switches its format only once. If a DELETE in the old format follows one in the new format, it
+        therefore comes from another writer.
         """
         if change.writer.variant != _LEGACY:
             self._current = message.offset if self._current is None else self._current
@@ -168,9 +169,7 @@ class DeclaredFormGuard:
     def inspect_taken(
         self, messages: Sequence[Message], taken: Sequence[TakenMessage]
     ) -> tuple[int, Sequence[Finding]]:
-        """Store only the position of the last UPDATE, because the native path accepts no message that proves another
-        format.
-        """
+        """Store only the position of the last UPDATE. The native path accepts no message that proves another format."""
         for message, found in zip(reversed(messages), reversed(taken), strict=True):
             if found.operation.layout.op == "u":
                 self._forms.read_update(message.offset)

@@ -1,4 +1,4 @@
-"""Each key's last state, for the continuity check."""
+"""Keep the last state of each key, for the continuity check."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 SAME_SECOND = 16
-"""Maximum number of updates to a key that are distinguished within one second at the source. With more updates, nothing
+"""Maximum number of updates to a key that can be told apart within one second at the source. With more updates, nothing
 in that second is evidence.
 """
 
@@ -15,7 +15,8 @@ Pair: TypeAlias = tuple[int, int]
 """The hashes of an update's two images, the smaller one first."""
 
 DATA_AFTER, DATA_BEFORE = 1, 2
-"""The two ways to read an update with two images: `data` contains the row after the change, or the row before it."""
+"""The two ways to read an update with two images: `data` contains either the row after the change or the row before it.
+"""
 
 
 def pair_of(one: int, other: int) -> Pair:
@@ -26,13 +27,13 @@ class KeyState(Struct, gc=False):
     """The state after a key's last change. Rows are stored as hashes, because they are only compared."""
 
     row: int | None
-    """None if no row exists or the row is unknown."""
+    """It is None if no row exists, or if the row is unknown."""
 
     offset: int
     commit: int | None
     if_wrong: int | None = None
-    """The row that would result if the images of the last update were swapped. None if the update cannot have been
-    misread.
+    """The row that would result if the images of the last update were swapped. It is None if the update cannot have
+    been misread.
     """
 
     reading: int = 0
@@ -43,7 +44,7 @@ class KeyState(Struct, gc=False):
     """The pairs of images in all updates to the key with this commit time."""
 
     def may_postdate(self, commit: int | None, pair: Pair | None, horizon: int) -> bool:
-        """Return whether a change may be older than this state, because it was sent again or is part of a snapshot.
+        """Return whether a change may be older than this state, because it was sent again or belongs to a snapshot.
 
         Args:
             pair: the images in an undecided update. Other changes in the same second cannot be distinguished.

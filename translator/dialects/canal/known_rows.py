@@ -1,5 +1,5 @@
-"""The state of a partition's continuity check: the rows of the keys that changed most recently, and the updates that
-nothing has confirmed yet.
+"""Keep the state of a partition's continuity check: the rows of the keys that changed most recently, and the updates
+that nothing has confirmed yet.
 
 The extension has the same state (`_native/src/known_rows.rs`), which both paths share.
 """
@@ -33,7 +33,7 @@ class KnownRows(Protocol):
 
     def get(self, table: TableName, key: bytes, /) -> KeyState | None: ...
     def keep(self, table: TableName, key: bytes, state: KeyState, /) -> None:
-        """Set a key's state. If there are too many keys, forget the key that has not changed for the longest time."""
+        """Set a key's state. If there are too many keys, forget the one that has not changed for the longest time."""
         ...
 
     def forget(self, table: TableName | None, /) -> None:
@@ -66,8 +66,8 @@ class KnownRows(Protocol):
 
 
 Contradiction: TypeAlias = tuple[int, bool, int, Listed]
-"""The offset of the other change, whether that change was misread, how the misread change was read, and the unconfirmed
-updates that were read the same way.
+"""The offset of the other change, whether that change was misread, how it was read, and the unconfirmed updates that
+were read in the same way.
 """
 
 
@@ -77,8 +77,8 @@ class NativeKnownRows(KnownRows, Protocol):
     def inspect(
         self, taken: Sequence[TakenMessage], current_matters: bool, legacy_matters: bool, /
     ) -> tuple[int, list[tuple[int, Contradiction | None]]]:
-        """Inspect messages up to and including the first one with findings. Return how many were inspected, and the
-        rows of the last one that have a contradiction, or a DELETE whose format must be inspected.
+        """Inspect messages up to and including the first one with findings. Return how many were inspected. Also return
+        the rows of the last one that have a contradiction, or a DELETE whose format must be inspected.
 
         Args:
             current_matters, legacy_matters: whether a DELETE in the current or legacy format must be inspected.

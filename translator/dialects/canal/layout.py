@@ -1,4 +1,6 @@
-"""A table's layout, compiled once for all its messages: a converter per column, the key, the schema, the notes."""
+"""Compile the layout of a table once for all its messages: a converter per column, the key, the schema and the
+notes.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from translator.dialects.canal.types import UNKNOWN, Coding, Spelling, coding, d
 from translator.message import DeclaredTable, TableName
 
 UNTYPED = "UNTYPED"
-"""Notes on a row: no column has a known type, or (`UNTYPED=col`) that column has no known type."""
+"""Notes on a row. Either no column has a known type, or (`UNTYPED=col`) this column has none."""
 
 Types = tuple[tuple[str, str], ...]
 """`mysqlType` in order: each column and the text of its type, which is "" if the writer did not know the type."""
@@ -31,7 +33,7 @@ class Layout(Struct, frozen=True):
     schema: TableSchema | None
     notes: tuple[str, ...]
     types: Mapping[str, str]
-    """The known columns' canonical types, even if the table has other columns."""
+    """The canonical types of the known columns, even if the table has others."""
 
 
 class Layouts:
@@ -84,8 +86,8 @@ class Layouts:
         )
 
     def _declared(self, columns: Mapping[str, str], sent: Mapping[str, Coding]) -> dict[str, Coding]:
-        """Return codings for the declared types. If the sent type leads to the same canonical type, the coding for the
-        sent type is used, because it is more specific.
+        """Return codings for the declared types. If the sent type leads to the same canonical type, its coding is used,
+        because it is more specific.
         """
         return {
             name: sent[name]

@@ -1,7 +1,7 @@
-"""The marks in a message that identify or exclude a writer: §6.5 A, as tables.
+"""List the marks in a message that identify or rule out a writer: §6.5 A, as tables.
 
-Marks with strength "inferred" (a type without its parameters, a DDL type with `isDdl`, the date of a DTS message) do
-not decide anything and are not included.
+Marks with strength "inferred" decide nothing and are not included. Examples are a type without its parameters, a DDL
+type with `isDdl`, and the date of a DTS message.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ canal's types.
 
 
 def check_format(body: JsonObject) -> None:
-    """Reject a message in another format, and name the format.
+    """Reject a message in another format, and name that format.
 
     Raises:
         MessageError: UNSUPPORTED_SHAPE.
@@ -86,7 +86,7 @@ def check_format(body: JsonObject) -> None:
 
 
 class WriterMark(Struct, frozen=True):
-    """A trait of a message that excludes the writers of some profiles with certainty."""
+    """A trait of a message that rules out the writers of some profiles with certainty."""
 
     words: str
     seen: Callable[[str, JsonObject], bool]
@@ -94,8 +94,7 @@ class WriterMark(Struct, frozen=True):
 
     excludes: tuple[str, ...]
     variant: str
-    """The format that `auto` assumes if nothing identifies the writer. Anything that the shape does not show remains
-    unknown.
+    """The format that `auto` assumes if nothing identifies the writer. What the shape does not show remains unknown.
     """
 
     basis: str
@@ -150,4 +149,4 @@ MARKS: tuple[WriterMark, ...] = (
 """The marks, sorted by how specific they are. The first one found applies."""
 
 MARKED_BY_VALUES = ("oss", "ckafka")
-"""Profiles in which the values of a row message may reveal another writer, and not only its type."""
+"""Profiles in which the values of a row message may reveal another writer, not just its type."""

@@ -1,4 +1,4 @@
-"""The parts of Canal messages that a masked copy keeps."""
+"""List the parts of Canal messages that a masked copy keeps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The grammar of `mysqlType`: free text from `SHOW CREATE TABLE`, or from canal's own DDL parser (§7.3)."""
+"""Parse `mysqlType`. It is free text from `SHOW CREATE TABLE`, or from canal's own DDL parser (§7.3)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from cdc_core.sized_cache import SizedCache
 class MysqlType(Struct, frozen=True):
     """A parsed column type.
 
-    `text` is the type with normalized case and blanks, so that `DECIMAL(8, 0)` and `decimal(8,0)` are the same type.
-    Labels are unchanged. `labels` is None if no labels were sent, or if they cannot be trusted.
+    `text` is the type with normalized case and blanks, so `DECIMAL(8, 0)` and `decimal(8,0)` are the same type. Labels
+    are unchanged. `labels` is None if no labels were sent, or if they cannot be trusted.
     """
 
     text: str
@@ -77,7 +77,7 @@ def _parse(text: str) -> MysqlType | None:
 
 
 parse = SizedCache(_parse, most=4 * 1024 * 1024, longest=8 * 1024)
-"""Return the parsed text of a type, or None if the text is empty or does not match the grammar."""
+"""Return the parsed text of a type. Return None if the text is empty or does not match the grammar."""
 
 
 def _tokens(text: str) -> list[Token]:

@@ -1,6 +1,6 @@
-"""A source's common row messages that the native path supports, and the layouts for reading them.
+"""Describe a source's common row messages that the native path supports, and compile the layouts for reading them.
 
-Only messages from a declared writer whose rows contain all columns are included. All others take the plain path.
+This includes only messages from a declared writer whose rows contain all columns. All others take the plain path.
 """
 
 from __future__ import annotations
@@ -131,8 +131,8 @@ def _typed_row(found: Layout) -> Mapping[str, str]:
 
 
 def _untyped_row(found: Layout, names: Sequence[str]) -> Mapping[str, str]:
-    """Return these columns in order, with their declared types. Empty if a row has undeclared columns, which need notes
-    of their own.
+    """Return these columns in order, with their declared types. The result is empty if a row has undeclared columns,
+    because these need notes of their own.
     """
     known = found.columns.names
     return {name: found.types.get(name, UNKNOWN.type) for name in names} if not known or known >= set(names) else {}

@@ -14,7 +14,7 @@ from translator.errors import ConfigError, unknown
 from translator.values import zone
 
 Moment = Annotated[datetime, Meta(tz=True)]
-"""A time with a zone. Without a zone, this machine's zone would decide on which side of a restart a message is."""
+"""A time with a zone. Without a zone, this machine's zone would decide on which side of a restart a message falls."""
 
 
 class Instance(Struct, frozen=True, forbid_unknown_fields=True):
@@ -43,8 +43,8 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
 
     instance: Instance | None = None
     restart_tolerance: timedelta = timedelta(minutes=10)
-    """DTS timestamps messages with its own clock. A timestamp this close to the restart does not show which format
-    applies.
+    """DTS timestamps messages with its own clock. If a timestamp is this close to the restart, it does not show which
+    format applies.
     """
 
     legacy_update_direction: Literal["data_is_before", "old_is_before"] = "data_is_before"
@@ -86,7 +86,7 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     continuity: Continuity | None = None
-    """None means the writer's default: on for Alibaba DTS, off for all other writers."""
+    """None stands for the writer's default: on for Alibaba DTS, off for all others."""
 
 
 def check_declared(options: Mapping[str, Any]) -> None:
@@ -108,7 +108,7 @@ def check(options: Options) -> None:
     """Reject combinations of options that the types alone would allow.
 
     Raises:
-        ConfigError: an unknown profile, an option that belongs to another profile, or an unknown time zone.
+        ConfigError: the profile is unknown, an option belongs to another profile, or the time zone is unknown.
     """
     if options.profile not in PROFILES:
         raise ConfigError(f"canal: {unknown('profile', options.profile, PROFILES)}")

@@ -1,4 +1,4 @@
-"""The writers that an operator can declare, and the properties of their messages."""
+"""Describe the writers that an operator can declare, and the properties of their messages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Binary = Literal["latin1", "hex", "base64", "numbers"]
 
 
 class Profile(Struct, frozen=True):
-    """A declared writer. `auto` represents all writers and allows everything that any of them writes."""
+    """A declared writer. `auto` stands for all writers, and allows everything that any of them writes."""
 
     alibaba: bool = False
     """True if the writer is Alibaba DTS. Its `gtid` identifies the transaction, while canal's `gtid` is the set of all
@@ -29,10 +29,10 @@ class Profile(Struct, frozen=True):
     """True if cells may have any JSON type. If false, cells are text or null."""
 
     deleted_in: Literal["data", "old", "either"] = "data"
-    """The field that contains a DELETE's row, unless the history of an Alibaba instance determines it."""
+    """The field that contains the row of a DELETE, unless the history of an Alibaba instance determines it."""
 
     changed_alone: bool = False
-    """True if an UPDATE's `old` lists only the changed columns in the first row of a message."""
+    """True if `old` lists only the changed columns in the first row of an UPDATE message."""
 
     epoch_timestamps: bool = False
     """True if a TIMESTAMP is printed as seconds since 1970, with a fraction."""

@@ -1,8 +1,8 @@
-"""Convert Canal's own records, which are Protobuf, to the flat messages that Canal writes with `flatMessage=true`.
+"""Convert Canal's own Protobuf records to the flat messages that Canal writes with `flatMessage=true`.
 
 A record is a packet with one batch of entries. Each entry with rows or a statement is converted to one flat message,
-with the fields that Canal's converter (MQMessageUtils, 1.1.7) sets. `ts` is missing, because it is the time of the
-conversion. Field numbers are those of CanalProtocol.proto and EntryProtocol.proto.
+with the fields that Canal's converter (MQMessageUtils, 1.1.7) sets. `ts` is missing, because Canal sets it to the time
+of the conversion. Field numbers are those of CanalProtocol.proto and EntryProtocol.proto.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def _damaged(what: str, path: str) -> MessageError:
 
 
 def _number(fields: Fields, number: int) -> int:
-    """Return a field's number. If it is repeated, the last one applies. The default is 0."""
+    """Return a field's number. If it is repeated, the last value applies. The default is 0."""
     value = fields.get(number, (0,))[-1]
     if isinstance(value, int):
         return value

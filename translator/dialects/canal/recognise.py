@@ -1,4 +1,6 @@
-"""Determine the profile for a sample of Canal messages. Each observed trait excludes the writers that never show it."""
+"""Determine the profile for a sample of Canal messages. Each observed trait rules out the writers that never show
+it.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,7 @@ def _profile(bodies: Sequence[Body], directions: Sequence[Trait]) -> Proposal:
 def _of_nearly_all(bodies: Sequence[Body]) -> tuple[list[str], str | None]:
     """Return the profiles that nearly all messages match, and a description of the few messages that do not match.
 
-    The field in which a DELETE has its row is never ignored, because it changes when an instance is restarted.
+    The field in which a DELETE has its row is never ignored, because it changes when an instance restarts.
     """
     misfits: Counter[str] = Counter()
     traits = {trait.words: [trait.seen(body) for body in bodies] for trait in _TRAITS}
@@ -83,7 +85,7 @@ def _of_nearly_all(bodies: Sequence[Body]) -> tuple[list[str], str | None]:
 def _contradicts_itself(sample: Sequence[ReadMessage], profile: str) -> bool:
     """Return whether changes to the same rows contradict each other if they are read with a profile.
 
-    After a gap in the offsets, nothing is known about any row: a sample has old and new messages.
+    After a gap in the offsets, nothing is known about any row, because a sample has old and new messages.
     """
     dialect = Canal(Setup("sample"), Options(profile=profile))
     guards: dict[tuple[str, int], ContinuityGuard] = {}
@@ -241,10 +243,10 @@ _DIRECTIONS: Mapping[str, Trait] = {
         "updates that are only consistent if data is the row after", lambda _: False, frozenset({"dts_legacy"})
     ),
 }
-"""For each profile, the trait of a sample that contradicts itself when it is read with that profile."""
+"""For each profile, the trait of a sample that contradicts itself when it is read with this profile."""
 
 _ODD_SHARE = 0.05
-"""The fraction of a sample that may be damaged or from another writer without affecting the choice of profile."""
+"""The fraction of a sample that may be damaged or come from another writer without affecting the choice of profile."""
 
 # If all traits in a set occur and nothing excludes the profile, no other writer is possible.
 _PROOFS: Mapping[str, Sequence[Trait]] = {

@@ -1,4 +1,4 @@
-"""The checked parts of a row message: `data`, `old`, `mysqlType` and `pkNames` (§1)."""
+"""Check the parts of a row message: `data`, `old`, `mysqlType` and `pkNames` (§1)."""
 
 from __future__ import annotations
 
@@ -128,9 +128,8 @@ KEY_NAME_CASE = "KEY_NAME_CASE"
 
 
 def fit_key(pk_names: tuple[str, ...], row: Row) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the key columns as the row spells them, and notes. A name that is not a column is replaced by the name of
-    the only column whose name differs from it in letter case alone. If no column or several columns match, the name is
-    not changed.
+    """Return the key columns as the row spells them, and notes. If a name is not a column, it is replaced by the only
+    column whose name differs from it in case alone. If no column or several columns match, the name stays as it is.
     """
     if all(name in row for name in pk_names):
         return pk_names, ()

@@ -1,4 +1,4 @@
-"""Messages without rows: DDL, QUERY, statements in place of rows, the end of an XA transaction (§9)."""
+"""Translate messages without rows: DDL, QUERY, statements in place of rows, and the end of an XA transaction (§9)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ T = TypeVar("T", RowChange, OtherChange)
 
 
 def statement(head: Head, spelling: Spelling) -> list[Change]:
-    """Return a statement's announcements, one for each table whose rows it changes, or the table's truncate.
+    """Return the announcements of a statement, one for each table whose rows it changes. For a truncate, return the
+    truncate of the table.
 
     Raises:
         MessageError: the message contains no SQL text.
@@ -77,8 +78,8 @@ def statement(head: Head, spelling: Spelling) -> list[Change]:
 def is_echo(head: Head, body: JsonObject) -> bool:
     """Return whether a QUERY is the text of row events that have their own messages (§3, ROWS_QUERY).
 
-    MariaDB logs this text by default, and MySQL logs it with binlog_rows_query_log_events. Canal does not provide a
-    table for such a QUERY, and `isDdl` was false in every release (§3.2).
+    MariaDB logs this text by default, and MySQL logs it with binlog_rows_query_log_events. Canal does not name a table
+    for such a QUERY, and `isDdl` was false in every release (§3.2).
     """
     named = head.db is not None or head.table is not None or head.sql is None
     return not named and not body.get("isDdl") and is_row_statement(head.sql or "", MYSQL)
@@ -86,7 +87,7 @@ def is_echo(head: Head, body: JsonObject) -> bool:
 
 def statement_in_place_of_rows(head: Head, spelling: Spelling) -> list[Change]:
     """Return the announcements for SQL text that the server logged in place of rows (`binlog_format` STATEMENT or
-    MIXED), so that the changed rows are unknown.
+    MIXED). The changed rows are unknown.
 
     Raises:
         MessageError: the message contains neither a row nor SQL text, or the database never logs this type as text.
@@ -101,7 +102,7 @@ def statement_in_place_of_rows(head: Head, spelling: Spelling) -> list[Change]:
 
 
 def end_of_xa(head: Head) -> OtherChange:
-    """Return the event that announces that an XA transaction's rows are final."""
+    """Return the event which announces that the rows of an XA transaction are final."""
     change = _placed(head, OtherChange("tx", head.declared_writer, head.table, head.db, notes=[XA_COMMITTED]))
     if head.sql is not None:
         change.tx = Tx(head.sql.removeprefix(_XA_COMMIT_STATEMENT))
@@ -109,7 +110,7 @@ def end_of_xa(head: Head) -> OtherChange:
 
 
 def alive(head: Head) -> OtherChange:
-    """Return a watermark for a message about a table that is written only to show that its server is alive."""
+    """Return a watermark for a message about a table that a server writes only to show that it is alive."""
     return _placed(head, OtherChange("watermark", head.declared_writer, head.table, head.db))
 
 
@@ -169,14 +170,14 @@ def _agrees(name: Name, table: TableName) -> bool:
 
 
 def _names_another(read: Statement, table: TableName | None) -> bool:
-    """Return whether a statement contains table names, but not the one in the message. This is not an error, because
-    the message contains the statement's first table.
+    """Return whether a statement names tables, but not the one in the message. This is not an error, because the
+    message contains the first table of the statement.
     """
     return table is not None and bool(read.tables) and not any(_agrees(name, table) for name in read.tables)
 
 
 def _text(name: Name, read: Statement, head: Head) -> str:
-    """Return `db.table`, or the name as written: if the statement contains several names, their missing database is
+    """Return `db.table`, or the name as written. If the statement contains several names, the database they lack is
     unknown (§9).
     """
     alone = len(read.tables) == 1 and len(name) == 1

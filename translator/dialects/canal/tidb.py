@@ -48,8 +48,8 @@ def read_tidb(body: JsonObject) -> Tidb | None:
 
 
 def check_key_only(rows: Sequence[Row], schema: TableSchema | None, *, wanted: bool) -> None:
-    """Reject rows for which TiCDC sent only the key, unless the operator accepts such rows and the list of their
-    columns is known. No message contains that list, because `mysqlType` also covers only the key.
+    """Reject rows for which TiCDC sent only the key, unless the operator accepts them and the list of their columns is
+    known. No message contains that list, because `mysqlType` also covers only the key.
 
     Args:
         schema: the schema declared in `tables:`.

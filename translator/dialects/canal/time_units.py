@@ -1,8 +1,7 @@
-"""Determine the unit of `es` and `ts` by their size, because writers use different units and messages do not include
-them.
+"""Derive the unit of `es` and `ts` from their size, because writers use different units and messages do not state them.
 
 Canal writes milliseconds. Tencent's CKafka connector writes seconds, and others could write microseconds. Each bound is
-before 1974 in the smaller unit and in the year 2286 or later in the larger unit, so the size of a real time reveals its
+before 1974 in the smaller unit, and in 2286 or later in the larger one. The size of a real time therefore reveals its
 unit.
 """
 

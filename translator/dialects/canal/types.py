@@ -1,4 +1,4 @@
-"""The canonical type for each MySQL column type, and the converter for the text that canal prints (§7.1)."""
+"""Map each MySQL column type to its canonical type, and to the converter for the text that canal prints (§7.1)."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ from translator.values.numbers import INTEGER_BOUNDS
 
 
 class Spelling(Struct, frozen=True):
-    """The value formats of a source's writer, as determined by its options and profile."""
+    """The formats in which a source's writer sends values. Its options and profile determine them."""
 
     timezone: str | None = None
     tinyint1_as_boolean: bool = False
     labels: Labels = "index"
     binary: Binary = "latin1"
     binary_note: str | None = None
-    """The assumption that applies if the writer does not document how it prints bytes and the options do not declare it
-    either (§6.3).
+    """The assumption if the writer does not document how it prints bytes, and the options do not declare it either
+    (§6.3).
     """
     epoch_timestamps: bool = False
 
 
 def spelling_of(options: Options) -> Spelling:
-    """Return the formats that the options set, or otherwise the formats of the profile."""
+    """Return the formats that the options set or, failing that, those of the profile."""
     profile = PROFILES[options.profile]
     binary = options.binary or profile.binary
     assumed = options.binary is None and not profile.binary_documented
@@ -59,7 +59,7 @@ def spelling_of(options: Options) -> Spelling:
 
 
 class Coding(Struct, frozen=True):
-    """A column's canonical type, its converter, and the assumption to note on every row in the table."""
+    """A column's canonical type, its converter, and the assumption to note on every row of the table."""
 
     type: str
     convert: Converter
@@ -115,8 +115,8 @@ def _serial(type_: MysqlType, spelling: Spelling) -> Coding:
 
 
 def _decimal(type_: MysqlType, spelling: Spelling) -> Coding:
-    """Return the coding of a DECIMAL. Without parameters, the scale is unknown rather than 0, because some writers omit
-    the parameters (§6.5).
+    """Return the coding of a DECIMAL. Without parameters, the scale is unknown and not 0, because some writers omit the
+    parameters (§6.5).
     """
     if not type_.numbers:
         return plain("decimal")
@@ -136,7 +136,7 @@ def _double(type_: MysqlType, spelling: Spelling) -> Coding:
 
 
 def _bit(type_: MysqlType, spelling: Spelling) -> Coding:
-    """For MySQL, BIT without parameters is BIT(1), but a writer may omit parameters."""
+    """In MySQL, BIT without parameters is BIT(1), but a writer may omit parameters."""
     width = type_.numbers[0] if type_.numbers else 64
     if not 1 <= width <= 64:
         return UNKNOWN
@@ -216,7 +216,8 @@ def _time(type_: MysqlType, spelling: Spelling) -> Coding:
 
 def _timestamp(type_: MysqlType, spelling: Spelling) -> Coding:
     """A point in time, printed in the time zone of the writer's JVM. Without that zone, the result is only a local
-    time."""
+    time.
+    """
     if spelling.epoch_timestamps:
         return Coding("timestamptz", instant_of_seconds)
     if spelling.timezone is None:

@@ -1,4 +1,4 @@
-"""Offsets of updates that nothing has confirmed yet. These updates need repair if they were misread."""
+"""Remember the offsets of updates that nothing has confirmed yet. These updates need repair if they were misread."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ LISTED = 1000
 """Maximum number of unconfirmed offsets to store and to list in an error."""
 
 Listed: TypeAlias = tuple[list[int], int, int | None]
-"""The stored offsets, the number of older offsets, and the first of the older offsets."""
+"""The stored offsets, the number of older ones, and the first of these."""
 
 
 class Unconfirmed:

@@ -106,8 +106,8 @@ _INDEX = re.compile(r"[0-9]{1,20}\Z")
 
 
 def _one_reading(value: object, readings: Sequence[str | None], code: str) -> str:
-    """Return the label text if all interpretations agree on it. If no label is found, or if the interpretations differ,
-    the value is an issue.
+    """Return the text of the label if all interpretations agree on it. If no label is found, or if the interpretations
+    differ, the value is an issue.
     """
     found = {reading for reading in readings if reading is not None}
     if len(found) != 1:

@@ -1,9 +1,8 @@
-"""Assign the fields `data` and `old` to images, for every message variant: the rules in §6.5, as tables.
+"""Assign the fields `data` and `old` to images, for every variant of a message. The tables contain the rules in §6.5.
 
 Two things determine the result. The *era* is what the operator declared about the writer at the time of the message.
 The *shape* consists of the message's type and of the fields (`data`, `old`) that contain rows. A single image cannot be
-misread, regardless of the field that contains it. Two images with the same columns may be misread, and only the era
-distinguishes them.
+misread, whichever field contains it. Two images with the same columns can be, and only the era distinguishes them.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ class Era(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     no_dts: bool = False
     deleted_in_old: bool = False
-    """True if the declared writer is not Alibaba DTS and puts a DELETE's row into `old`."""
+    """True if the declared writer is not Alibaba DTS, and puts the row of a DELETE into `old`."""
 
 
 class EraSpan(Struct, frozen=True):
@@ -90,7 +89,9 @@ def era_of(options: Options) -> EraOf:
 
 
 def era_spans(options: Options) -> tuple[EraSpan, ...]:
-    """Return the time spans in which the options alone determine the era: one, or one on each side of a restart."""
+    """Return the time spans in which the options alone determine the era: a single span, or one on each side of a
+    restart.
+    """
     legacy = _LEGACY[options.legacy_update_direction]
     instance = options.instance
     if options.profile == "auto":
@@ -129,7 +130,7 @@ def _in_spans(spans: Sequence[EraSpan], ts: int | None) -> Era:
 
 
 def era_by_marks(era: Era, profile: str, type_: str, body: JsonObject) -> Era:
-    """Return a message's era according to the message's marks, which can identify the writer or contradict the
+    """Return the era of a message according to its marks. They can identify the writer or contradict the
     declaration.
     """
     if profile == "auto":
@@ -165,8 +166,9 @@ ERAS_BY_MARK = (
     Era("dts", "inferred", None, _AUTO),
     Era("oss", "inferred", None, _AUTO),
 )
-"""The eras that `auto` derives for common row messages from their marks, in this order: `_tidb`, an id of 0, missing
-fields or cells that are not text, an `es` that is not in whole seconds, and no mark. This is the extension's order.
+"""The eras that `auto` derives for common row messages from their marks. The marks come in this order: `_tidb`, an id
+of 0, missing fields or cells that are not text, an `es` that is not in whole seconds, and no mark. This is the
+extension's order.
 """
 
 _MARKS_FOR: Mapping[str, Sequence[WriterMark]] = {
@@ -176,7 +178,7 @@ _MARKS_FOR: Mapping[str, Sequence[WriterMark]] = {
 _FLINK = "flink_cdc"
 _CKAFKA = "ckafka"
 _NO_DTS = {profile: [mark for mark in MARKS if mark.variant == profile] for profile in (_FLINK, _CKAFKA)}
-"""The marks that exclude DTS and DRS, so that a DELETE with its row in `old` proves nothing."""
+"""The marks that rule out DTS and DRS. A DELETE with its row in `old` then proves nothing."""
 
 
 def _milliseconds(moment: datetime) -> int:
@@ -209,7 +211,7 @@ def read_images(type_: str, data: Sequence[Row], old: Sequence[OldRow], era: Era
 
 
 def notes_on_old(images: Images, era: Era, key: Sequence[str]) -> tuple[str, ...]:
-    """Return notes on an UPDATE with two full images that canal cannot have written, because canal lists changed
+    """Return notes on an UPDATE with two full images that canal cannot have written, because canal lists only changed
     columns.
 
     In a message's first row, canal lists only changed columns in `old`. A topic that is partitioned by key may split a
@@ -245,7 +247,7 @@ def _after_in_data(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Imag
 
 
 def _after_in_old(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Images:
-    """Accept the image of a new row in `old`. No writer documents this, but a new row has only one image, which cannot
+    """Accept the image of a new row in `old`. No writer documents this. But a new row has only one image, which cannot
     be mistaken for another.
     """
     if era.data_is is None and not era.alibaba:
@@ -329,7 +331,7 @@ def _two_full_images(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Im
 
 
 def _complete(old: Sequence[OldRow]) -> Sequence[Row]:
-    """Return the rows in `old`, for messages in which these are complete rows. Therefore, none of them may be empty."""
+    """Return the rows in `old`, for messages in which these are complete rows. None of them may therefore be empty."""
     rows = [row for row in old if row]
     if len(rows) != len(old):
         raise MessageError(ErrorCode.INVALID_FIELD, "old contains rows, but one of them is empty", path="$.old")
@@ -337,7 +339,9 @@ def _complete(old: Sequence[OldRow]) -> Sequence[Row]:
 
 
 def _conflict(era: Era, met: str) -> tuple[str, ...]:
-    """Return the note that a message contradicts the declaration, or no note if the declaration leaves this open."""
+    """Return the note that a message contradicts the declaration. Return no note if the declaration leaves this
+    open.
+    """
     declared = era.data_is is not None and era.basis != "inferred"
     conflict = declared and era.variant != met and VARIANT_CONFLICT not in era.notes
     return (VARIANT_CONFLICT,) if conflict else ()

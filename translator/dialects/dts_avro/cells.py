@@ -96,7 +96,7 @@ def _no_branch(data: bytes, at: int) -> int:
 
 
 class _Longer(Exception):
-    """Read an index written in more bytes than necessary, which Avro allows although no writer does so."""
+    """Read an index that takes more bytes than necessary. Avro allows this, although no writer does it."""
 
 
 def _long_index(data: bytes, at: int) -> int:
@@ -150,8 +150,8 @@ def read_cells(count: int, data: bytes, at: int) -> tuple[Image, int]:
 def read_cells_like(like: Image, data: bytes, at: int) -> tuple[Image, list[int], int]:
     """Read as many cells as `like` has. Returns the cells, the indexes of cells that differ from `like`, and the end.
 
-    For a cell with the same bytes at the same index, the object is reused. This is fast, because a value's bytes
-    determine its end, and the value does not need to be converted again.
+    If a cell has the same bytes as the one at the same index, the object is reused. This is fast. The bytes of a value
+    determine its end, and the value need not be converted again.
     """
     cells = like.copy()
     others: list[int] = []

@@ -128,7 +128,7 @@ _MYSQL_LATIN1 = "".join(chr(byte) if byte in _CP1252_HOLES else bytes([byte]).de
 
 
 def _mysql_latin1(data: bytes) -> str:
-    """Decode MySQL's latin1, which is cp1252 with its five unassigned bytes passed through."""
+    """Decode MySQL's latin1. It is cp1252, with its five unassigned bytes passed through."""
     return codecs.charmap_decode(data, "strict", _MYSQL_LATIN1)[0]
 
 

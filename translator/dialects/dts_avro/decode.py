@@ -1,4 +1,4 @@
-"""Decode one message: determine its record type, and handle the record accordingly."""
+"""Decode one message: determine the type of its record, and handle the record accordingly."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from translator.errors import FatalError
 from translator.message import Changes, Message, OtherChange, Outcome, Setup, Skip, TableName
 
 MOCK_BYTES = 2
-"""A value with at most this many bytes only advances the tracking service's offset (§2)."""
+"""A value of at most this many bytes only advances the tracking service's offset (§2)."""
 
 TRANSACTIONS: Mapping[str, str] = {
     "BEGIN": "TRANSACTION_BEGIN",
@@ -35,7 +35,7 @@ SKIPPED: Mapping[str, str] = {
     "RDB": "rdb",
     "NOOP": "noop",
 }
-"""Operations without content, regardless of the record's length, each with the reason under which it is counted."""
+"""Operations without content, whatever the length of the record, each with the reason under which it is counted."""
 
 
 class DtsAvro:
@@ -74,7 +74,7 @@ class DtsAvro:
         return DtsAvroNativeRows(self._options, self._limits, self._reader.read, self._rows)
 
     def tables(self, message: Message) -> Sequence[TableName]:
-        """Return the table for a record whose columns or values cannot be read.
+        """Return the table of a record whose columns or values cannot be read.
 
         Raises:
             MessageError: the record itself cannot be read, or contains no table name.

@@ -56,7 +56,7 @@ _LAST_MILLIS = 10**14
 
 
 def time_us(time: int | None) -> int | None:
-    """Convert seconds, or milliseconds from 10^10 up, distinguished as in the vendor's code (§6). 0 means no time."""
+    """Convert seconds or, from 10^10 up, milliseconds, just as the vendor's code does (§6). 0 means no time."""
     if time is None or not 0 < time < _LAST_MILLIS:
         return None
     return time * (1_000 if time >= _FIRST_MILLIS else 1_000_000)

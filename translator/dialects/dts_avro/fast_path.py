@@ -1,8 +1,7 @@
-"""Convert the most common cells from bytes to canonical values in one step.
+"""Convert the most common cells from bytes to canonical values in a single step.
 
-These are shortcuts for speed. Each shortcut checks that the bytes are at the positions that they have in the usual
-encoding. Any other encoding, and any error, takes the plain path (`values`). Property tests check that both give the
-same result.
+These are shortcuts for speed. Each shortcut checks that the bytes are where the usual encoding has them. Any other
+encoding, and any error, takes the plain path (`values`). Property tests check that both give the same result.
 """
 
 from __future__ import annotations
@@ -66,8 +65,8 @@ def _not_a_value(cell: Cell) -> Scalar:
 # -- numbers
 
 _MAX_DIGITS = 20
-"""Values with this many digits are left to the plain path. A precision of more than one byte shifts the length into the
-digits, so a value might look like a number although more digits follow.
+"""Values with this many digits are left to the plain path. With a precision of more than one byte, the length would be
+among the digits. A value might then look like a number although more digits follow.
 """
 
 

@@ -1,4 +1,4 @@
-"""Dates and times in their usual encoding, read like the cells in `fast_path`: each component follows the byte 02 that
+"""Read dates and times in their usual encoding, as `fast_path` reads cells. Each component follows the byte 02, which
 selects its union branch. The year takes two bytes, and each other component takes one byte.
 """
 
@@ -26,7 +26,7 @@ _HOURS: Mapping[int, str] = {2 * number: f"{number:02d}:" for number in range(24
 
 class _Days(dict[bytes, str]):
     """Dates, keyed by the seven bytes for year, month and day. Each date is computed once. A look-up raises KeyError
-    for another encoding, or if no such date exists.
+    for another encoding, and for a date that does not exist.
     """
 
     def __missing__(self, parts: bytes) -> str:

@@ -1,10 +1,10 @@
-"""Text or bytes: MySQL sends the same type number for VARCHAR and VARBINARY, and the same for TEXT and BLOB
-(`types.TEXT_OR_BYTES`).
+"""Distinguish text from bytes. MySQL sends the same type number for VARCHAR and VARBINARY, and the same for TEXT and
+BLOB (`types.TEXT_OR_BYTES`).
 
 Such a column has the type that its number suggests (253 string, 252 bytes), unless a value in the message contradicts
 it. In that case, the column has the other type. A column that is never null therefore always has the same type. If a
-nullable column contradicts its number (such as a nullable VARBINARY), it alternates between two schema ids until
-`tables:` declares it, but no value is misread.
+nullable column contradicts its number, as a nullable VARBINARY does, it alternates between two schema ids until
+`tables:` declares it. No value is misread.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _BINARY_LENGTH = 2 * len(charsets.BINARY)
 
 
 class Contrary(Exception):
-    """A value is text although its column contains bytes, or the reverse, so the column has the other type."""
+    """A value is text although its column contains bytes, or the reverse. The column therefore has the other type."""
 
 
 def kind_of(cell: Cell) -> str | None:

@@ -1,5 +1,6 @@
-"""The layout that all rows with the same shape share: columns, key, converters and table schema. Computed once and
-cached."""
+"""Compute the layout that all rows with the same shape share: columns, key, converters and table schema. Computed once
+and cached.
+"""
 
 from __future__ import annotations
 
@@ -52,12 +53,12 @@ class Layout(Struct):
     converters: Converters
     """The same readers, by column name."""
     text_or_bytes: tuple[tuple[int, str], ...]
-    """The index and the current type of each undeclared column whose type is not determined by its number."""
+    """The index and the current type of each undeclared column whose number does not determine its type."""
     schema: TableSchema
     key_columns: tuple[str, ...]
     notes: tuple[str, ...]
     contradicted: bool = False
-    """True if a message had values with the other type. Later messages probably have such values as well, so values are
+    """True if a message had values with the other type. Later messages probably also have such values, so values are
     checked first.
     """
 
@@ -80,8 +81,8 @@ class Layouts:
         return layout
 
     def for_row(self, layout: Layout, images: Sequence[Image]) -> Layout:
-        """Return the layout for a message with these images: `layout`, or another layout if the message's
-        contradictions require it.
+        """Return the layout for a message with these images. It is `layout`, unless the message's contradictions
+        require another one.
         """
         contrary = _contrary(layout, images)
         return self.of(msgspec.structs.replace(layout.shape, contrary=contrary)) if contrary else layout
@@ -145,7 +146,9 @@ _INDEXES = msgspec.json.Decoder(dict[str, tuple[str, ...]])
 
 
 def _indexes(pk_uk_info: str | None, names: Sequence[str]) -> dict[str, tuple[str, ...]] | None:
-    """Return each index's columns, by index name, from the tag `pk_uk_info` (§6), or None if the tag is unusable."""
+    """Return the columns of each index, by the name of the index, from the tag `pk_uk_info` (§6). Return None if the
+    tag is unusable.
+    """
     if not pk_uk_info:
         return {}
     try:
@@ -178,8 +181,9 @@ def _one(readers: Sequence[CellReader]) -> Converter:
 
 
 def _contrary(layout: Layout, images: Sequence[Image]) -> frozenset[int]:
-    """Return the columns whose type is not determined by their number and whose value does not match the type in the
-    layout."""
+    """Return the columns whose number does not determine their type, and whose value does not match the type in the
+    layout.
+    """
     contrary = []
     for index, type_ in layout.text_or_bytes:
         kinds = {kind for image in images if (kind := kind_of(image[index])) is not None}

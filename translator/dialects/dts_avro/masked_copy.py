@@ -1,4 +1,4 @@
-"""Masked copies of DTS records: a record is decoded, and encoded again with different values."""
+"""Make masked copies of DTS records. A record is decoded, and encoded again with different values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Convert an objectName to the change's database, schema and table (§6, Names)."""
+"""Convert an objectName to the database, schema and table of the change (§6, Names)."""
 
 from __future__ import annotations
 

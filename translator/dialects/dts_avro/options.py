@@ -13,7 +13,7 @@ class Options(Struct, frozen=True):
     fraction_unit: Literal["auto", "micros", "nanos"] = "auto"
     """The unit of `DateTime.millis`. With auto, the source type and the position determine the unit."""
     unique_key_as_key: bool = False
-    """If a table has no primary key, use its first unique key, whose columns may be null."""
+    """If a table has no primary key, use its first unique key. The columns of that key may be null."""
     logical_names: bool = False
     """For sharded sources: use the database and table in the tags l_db_name and l_tb_name instead of the physical
     names.

@@ -1,8 +1,8 @@
 """Read a record from bytes, strictly.
 
 The code is specific to the schema in `record.v3.avsc` and its field order. Reading takes a fifth of the time that
-fastavro would take together with the scan that it requires. Tests compare the results with fastavro and the reference
-package `avro` for valid records, and with `scan` for invalid records.
+fastavro would take, together with the scan that fastavro requires. Tests compare the results with fastavro and the
+reference package `avro` for valid records, and with `scan` for invalid records.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from translator.dialects.dts_avro.refusal import Refusals
 from translator.message import Limits
 
 TABLES = 4096
-"""Maximum number of tables whose columns are cached, because the number of tables is unlimited."""
+"""Maximum number of tables whose columns are cached. There may be any number of tables."""
 
 
 class RecordReader:
     """Reads records with any schema version.
 
-    Caches each table's columns. They are reused only for the same bytes, so the cache affects only speed. Looking them
-    up by name alone caused a bug in a vendor's client (§7).
+    Caches each table's columns. They are reused only for the same bytes, so the cache affects nothing but speed.
+    Looking them up by name alone caused a bug in a vendor's client (§7).
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -43,7 +43,7 @@ class RecordReader:
     def read(self, value: bytes) -> DtsRecord:
         """Return the record that makes up these bytes.
 
-        A version 2 record is a prefix of a version 3 record. If bytes are left over, they must be exactly the last long
+        A version 2 record is a prefix of a version 3 record. If bytes are left, they must be exactly the last long
         (§11).
 
         Raises:

@@ -1,4 +1,4 @@
-"""The options that cannot be determined from a sample of DTS Avro messages."""
+"""Propose the options that a sample of DTS Avro messages cannot determine."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from translator.proposals import Proposal, ReadMessage
 
 
 def propose(sample: Sequence[ReadMessage]) -> list[Proposal]:
-    """Propose options. Records contain all information except the unique key that is used for a table without a primary
-    key.
-    """
+    """Propose options. Records contain everything except the unique key to use for a table without a primary key."""
     rows = (change for read in sample for change in read.changes if isinstance(change, RowChange))
     if all(change.key_columns for change in rows):
         return []

@@ -1,6 +1,6 @@
-"""A parsed record: its parts as Python types, except that each image value is still bytes.
+"""A parsed record. Its parts are Python types, except that each image value is still bytes.
 
-Most values are used only once, by their column's converter, and many are not used at all, because an update left them
+Most values are used only once, by the converter of their column. Many are not used at all, because an update left them
 unchanged. The reader therefore only finds the end of each value.
 """
 

@@ -11,8 +11,8 @@ from translator.errors import ErrorCode, MessageError
 
 
 class Refusals:
-    """Finds the error text for rejected bytes, because the reader stops at the first fault without reporting its
-    position.
+    """Finds the text of the error for rejected bytes, because the reader stops at the first fault and does not report
+    its position.
     """
 
     def __init__(self, max_items: int) -> None:

@@ -27,7 +27,7 @@ _Canonical: TypeAlias = CanonicalImage | None
 
 
 class _Row(Struct, frozen=True):
-    """A row operation: its code in events, and for each image, whether the operation has it (None: optional)."""
+    """A row operation: its code in events and, for each image, whether the operation has it (None: optional)."""
 
     op: str
     before: bool | None
@@ -158,7 +158,7 @@ class RowReader:
         return table
 
     def _table(self, record: DtsRecord) -> tuple[TableName, tuple[str, ...]]:
-        """Return the table, and the note that keeps the physical name if the logical one is used."""
+        """Return the table. If the logical one is used, also return the note that keeps the physical name."""
         tags = record.tags
         physical = table_of_row(record.object_name)
         if record.source_type == MONGODB and record.fields is None:
@@ -264,7 +264,7 @@ def _fields(record: DtsRecord) -> Fields:
 
 
 class _Images(Struct):
-    """A row's checked images, and the facts that the reader determined about them."""
+    """The checked images of a row, and what the reader found out about them."""
 
     before: Image | None
     after: Image | None

@@ -1,8 +1,9 @@
-"""A strict walk over Avro bytes that builds nothing. It finds errors that fastavro accepts, and the position of damage.
+"""Walk strictly over Avro bytes, without building anything. The walk finds errors that fastavro accepts, and the
+position of damage.
 
-The library fastavro interprets a negative enum or union index as an index from the end, which gives a wrong value
-without an error. It also ignores bytes after the datum, and accepts varints of any length and ints beyond 32 bits (§8).
-This walk rejects all of these and reports the position. After the walk, only text encoding can fail in fastavro.
+For fastavro, a negative enum or union index counts from the end, which gives a wrong value without an error. It also
+ignores bytes after the datum, and accepts varints of any length and ints beyond 32 bits (§8). This walk rejects all of
+these and reports the position. After the walk, nothing but the encoding of text can fail in fastavro.
 """
 
 from __future__ import annotations

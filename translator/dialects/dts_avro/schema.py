@@ -1,7 +1,7 @@
 """The DTS record schema (§1), stored in `record.v3.avsc`.
 
-Version 3 is version 2 plus the last field. Version 1 has shorter lists in two enums and one union. This schema can
-therefore be used for all three versions, if the reader accepts that the last field is missing.
+Version 3 is version 2 plus the last field. Version 1 has shorter lists in two enums and one union. The reader accepts
+that the last field is missing, so this schema works for all three versions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""DDL and COMMAND records, whose plain text takes the place of the after image (§3)."""
+"""Translate DDL and COMMAND records, whose plain text takes the place of the after image (§3)."""
 
 from __future__ import annotations
 
@@ -48,10 +48,11 @@ T = TypeVar("T", RowChange, OtherChange)
 
 
 def statement(record: DtsRecord, head: Head, *, whole_tables: bool) -> list[Change]:
-    """Return a statement's announcements, one for each table whose rows it changes, or the table's truncate.
+    """Return the announcements of a statement, one for each table whose rows it changes. For a truncate, return the
+    truncate of the table.
 
     Args:
-        whole_tables: whether a source table corresponds to an event table. Otherwise it is a shard (`logical_names`),
+        whole_tables: whether a source table corresponds to an event table. Otherwise, it is a shard (`logical_names`),
             and its truncate does not empty a table.
 
     Raises:
@@ -100,8 +101,9 @@ def _logical(record: DtsRecord) -> TableName | None:
 
 
 def _target(where: ObjectName, source_type: str, effect: Effect) -> ConcernedTables:
-    """Return an effect's table. Missing name levels are taken from the record if it has them, or otherwise from the
-    source."""
+    """Return an effect's table. Missing levels of the name come from the record if it has them, and otherwise from the
+    source.
+    """
     name = effect.table
     if name is None:
         return ConcernedTables(None, effect.db or where.db)
@@ -154,8 +156,8 @@ def _placed(change: T, head: Head) -> T:
 
 
 def _folded(name: Name, sql: str, source_type: str) -> Name:
-    """Spell a name as the source does. The parser does not preserve which parts had quotes, so if any part has quotes,
-    all parts stay as written.
+    """Spell a name as the source does. The parser does not remember the quotes of single parts. If any part has
+    quotes, all parts therefore stay as written.
     """
     fold = _FOLDS.get(source_type)
     return name if fold is None or '"' in sql else tuple(fold(part) for part in name)
@@ -180,7 +182,7 @@ def _path(table: TableName) -> Name:
 
 
 def _full(name: Name, names: Sequence[Name], where: ObjectName, default: str | None) -> str:
-    """Return the full name. A missing database is added if the statement has only one name; with several names, the
+    """Return the full name. If the statement has only one name, a missing database is added. With several names, the
     database is unknown.
     """
     table = _table(name, where, default) if len(names) == 1 else None

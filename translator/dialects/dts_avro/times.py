@@ -1,7 +1,7 @@
 """Convert DateTime, TimestampWithTimeZone and Timestamp to text (§4.4).
 
-A null component means "not applicable", not zero, so the components that are present show the kind of value. `millis`
-never contains milliseconds: it is micros in a Timestamp, and micros or nanos (`digits` 6 or 9) in a DateTime.
+A null component means "not applicable" rather than zero, so the components that are present show the kind of value.
+`millis` never contains milliseconds. It is micros in a Timestamp, and micros or nanos (`digits` 6 or 9) in a DateTime.
 """
 
 from __future__ import annotations
@@ -184,8 +184,8 @@ _NATURAL: Mapping[str, Callable[[Parts, int], str]] = {
 
 
 def _fraction(value: int | None, digits: int, raw: object) -> str:
-    """Return the digits after the decimal point. Zero gives no digits, because writers also send zero for columns
-    without a fraction.
+    """Return the digits after the decimal point. Zero gives no digits, because writers also send it for columns without
+    a fraction.
     """
     if not value:
         return ""

@@ -1,11 +1,11 @@
-"""Column types: the native name and the canonical type for each source type and dataTypeNumber (§5).
+"""Map each source type and dataTypeNumber to the native name and the canonical type of a column (§5).
 
-The numbers depend on the source type. A column whose number is not listed has the type `unknown`, and its values are
-read according to their branch.
+The numbers depend on the source type. If the number of a column is not listed, its type is `unknown`, and its values
+are read according to their branch.
 
-MySQL integers: the record does not say whether they are signed, so each maps to the smallest signed type that holds
-both the signed and the unsigned range. BIGINT stays int64, because a decimal would change every BIGINT key. A greater
-unsigned value is an `OUT_OF_RANGE` issue until `tables:` declares the column uint64.
+MySQL integers. The record does not say whether they are signed, so each maps to the smallest signed type that holds
+both ranges. BIGINT stays int64, because a decimal would change every BIGINT key. A greater unsigned value is an
+`OUT_OF_RANGE` issue until `tables:` declares the column as uint64.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Convert a cell to a canonical scalar: the column's type determines the encoding, the branch shows how the value was
-sent.
+"""Convert a cell to a canonical scalar. The column's type determines the encoding, and the branch shows how the value
+was sent.
 
 Every branch has a plain interpretation (`_PLAIN`), whose result is passed to the converter for the column's type. Pairs
 of branch and type that have a special meaning, or need no further check, are listed in `_PAIRS`. `fast_path` reads the
@@ -69,7 +69,7 @@ def plain_readers(canonical_type: str, reading: Reading) -> dict[int, CellReader
 
 
 def _unless_nanos(read: CellReader, read_as_nanos: CellReader) -> CellReader:
-    """Return a reader that interprets fractions of 1,000,000 or more as nanos, because they cannot be micros."""
+    """Return a reader that takes fractions of 1,000,000 or more as nanos, because they cannot be micros."""
 
     def read_cell(cell: Cell) -> Scalar:
         parts = payload(cell)
@@ -184,7 +184,7 @@ def _utf8_json(reading: Reading, payload: Payload) -> str:
 
 
 def _label_missing(reading: Reading, payload: Payload) -> Scalar:
-    """Report an issue. In a column with labels, a number would be the label's index and not the label."""
+    """Report an issue. In a column with labels, a number would be the index of the label, not the label itself."""
     raise Unrepresentable("LABEL_MISSING", payload["value"])
 
 

@@ -1,6 +1,6 @@
-"""The two formats of a BinaryGeometry: WKB, and MySQL's internal format, which has four bytes of SRID before it.
+"""Read the two formats of a BinaryGeometry: WKB, and MySQL's internal format with four bytes of SRID before it.
 
-It is unknown which of the two formats DTS writes (§4.5), so both are read.
+Nobody has documented which of the two DTS writes (§4.5), so both are read.
 """
 
 from __future__ import annotations

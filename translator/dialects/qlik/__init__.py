@@ -1,4 +1,4 @@
-"""Qlik Replicate (formerly Attunity Replicate): JSON messages, enveloped or bare, with their metadata messages.
+"""Read Qlik Replicate (formerly Attunity Replicate): JSON messages, enveloped or bare, and their metadata messages.
 
 `frame` finds the layout. `envelope_fields` and `masks` read the fields around the row. `metadata` and `tables`
 determine the table and its types, and `rows` builds the row. `decode` is the dialect. Rules: docs/formats/qlik.md.

@@ -1,4 +1,4 @@
-"""Cells in Avro records: their types according to the schema, and the converters that read them (§6)."""
+"""Read the cells of Avro records, with the types from the schema and the converters for them (§6)."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class AvroColumn(Struct, frozen=True):
 
 
 def avro_column(name: str, declared: AvroType) -> AvroColumn:
-    """Return the column for a field: a type, or a union of null and a type. If a union has several types, it is unknown
-    which type the column has at the source. The column then has no type, and its values are reported as issues.
+    """Return the column for a field: a type, or a union of null and a type. If a union has several types, nothing shows
+    which of them the column has at the source. The column then has no type, and its values are reported as issues.
     """
     types = [branch for branch in declared.branches if branch.kind != "null"] if declared.branches else [declared]
     if not types or types[0].kind == "null":

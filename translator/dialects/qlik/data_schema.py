@@ -1,7 +1,7 @@
-"""The text of an Avro schema as it is stored: the parts needed to read data, and no text that could quote data.
+"""Store the text of an Avro schema: the parts that are needed to read data, and no text that could quote data.
 
-A schema may contain more: defaults, documentation, fields added by the writer. A writer's defaults are never used. The
-stored text goes to the metadata topic, and any of these parts could contain column values, including masked ones.
+A schema may contain more: defaults, documentation, and fields that the writer added. A writer's defaults are never
+used. The text goes to the metadata topic. Any of these parts could contain column values, even masked ones.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _symbol(declared: Any) -> Any:
 
 
 def _scalars(declared: Mapping[str, Any], kinds: Mapping[str, type]) -> dict[str, Any]:
-    """Return the fields with these names. A field with a different type is replaced by null, which is also invalid."""
+    """Return the fields with these names. A field with a different type becomes null, which is also invalid."""
     kept = {
         name: declared[name] if type(declared[name]) is kind else None
         for name, kind in kinds.items()

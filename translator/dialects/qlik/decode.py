@@ -53,14 +53,14 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     """The table for each topic, for messages without metadata."""
     untyped: Literal["wait", "translate"] = "wait"
     """The policy for a message that refers to metadata: wait for the metadata, or translate the message without types.
-    In the second case, metadata is not used even if it is known, because an event must not depend on what happened to
-    be learned before (docs/design.md §1). Avro messages that cannot be read without the metadata always wait.
+    In the second case, metadata is not used even if it is known. An event must not depend on what happened to be
+    learned before it (docs/design.md §1). Avro messages that cannot be read without the metadata always wait.
     """
     message_format: MessageFormat | None = None
     """The sections in a task that does not use Replicate's defaults. None: detect the sections."""
     avro_masks: Literal["big", "little"] = "big"
-    """The first byte of a mask in Avro: the most significant one, as in the hex text, or the least significant (§5:
-    unproven).
+    """The first byte of a mask in Avro. It is either the most significant one, as in the hex text, or the least
+    significant one (§5: unproven).
     """
     numeric_timestamp: Literal["note", "reject", "micros"] = "note"
     """The policy for a numeric timestamp: leave it out with a note, reject it, or read it as microseconds since 1970.
@@ -70,7 +70,7 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     carry: tuple[Literal["streamPosition", "externalSchemaId"], ...] = ()
     """Headers to include in `ext`."""
     message_key: Literal["unknown", "primary_key", "table"] = "unknown"
-    """The content of the Kafka key that the task writes. The content may be the key column's value, which is used for a
+    """The content of the Kafka key that the task writes. It may be the value of the key column, which is used for a
     DELETE without a row. It may also be `SCHEMA+TABLE`, which identifies the table if neither metadata nor `topics`
     does.
     """
@@ -81,7 +81,7 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Qlik:
-    """Qlik Replicate on Kafka: data messages are converted to row changes, metadata messages are learned."""
+    """Reads Qlik Replicate on Kafka. Data messages are converted to row changes, and metadata messages are learned."""
 
     name = "qlik"
     learns = True
@@ -127,7 +127,9 @@ class Qlik:
         ]
 
     def native_rows(self) -> QlikNativeRows | None:
-        """Return what the native path needs, or None if sections have custom names or the limits leave no room."""
+        """Return what the native path needs. Return None if sections have custom names, or if the limits leave no
+        room.
+        """
         limits = self._setup.limits
         if self._splitter is not None or limits.json_depth < DEPTH:
             return None

@@ -1,7 +1,7 @@
 """Metadata messages (type MD, §2). Their contents are checked and stored as a document.
 
-The metadata topic stores the document under the schema id. The same message always produces the same bytes, so that
-repeated publication changes nothing.
+The metadata topic stores the document under the schema id. The same message always produces the same bytes, so
+publishing it again changes nothing.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class MetadataColumn(Struct, frozen=True, omit_defaults=True):
     """A column as announced. `key` is its position in the primary key, or 0.
 
     `undocumented` is the type as sent if it is not in `TYPES`. In that case, `type` is STRING, so that an earlier
-    release can read the document after a rollback.
+    release can still read the document after a rollback.
     """
 
     name: str
@@ -86,8 +86,8 @@ def read_document(frame: Frame, limits: Limits) -> MetadataDocument:
     """Return a metadata message's document.
 
     Raises:
-        MessageError: something is missing, has a wrong JSON type, or is contradictory. Nothing is learned from the
-            message.
+        MessageError: something is missing, has the wrong JSON type, or contradicts something else. Nothing is learned
+            from the message.
     """
     body, path = frame.body, frame.path
     lineage, at = field(body, "lineage", dict, path), f"{path}.lineage"

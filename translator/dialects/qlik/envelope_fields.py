@@ -17,7 +17,7 @@ from translator.errors import ErrorCode, MessageError
 
 OPERATIONS: Mapping[str, str] = {"REFRESH": "r", "INSERT": "c", "UPDATE": "u", "DELETE": "d"}
 READ: Mapping[str, str] = {"READ": "r"}
-"""An operation that mongo-kafka treats as REFRESH, although no known producer writes it (§4)."""
+"""An operation that mongo-kafka treats as REFRESH, although nobody knows a producer that writes it (§4)."""
 MAX_COUNTER = 2**63 - 1
 
 CARRIED = ("streamPosition", "externalSchemaId")
@@ -100,7 +100,7 @@ def _change_sequence(headers: Mapping[str, Any], path: str, notes: list[str]) ->
 
 
 def _transaction(headers: Mapping[str, Any], path: str) -> Tx | None:
-    """Return the transaction, without its size: the last event's counter is not the size if filters or other topics
+    """Return the transaction without its size. The counter of the last event is not the size if filters or other topics
     remove events.
     """
     transaction = _text(headers, "transactionId", path)
@@ -144,8 +144,8 @@ def _timestamp(headers: Mapping[str, Any], path: str, rules: HeaderRules, notes:
 
 
 def _numeric_timestamp(value: int | Decimal, path: str, rules: HeaderRules, notes: list[str]) -> int | None:
-    """Read a timestamp that is a number. The unit of such numbers is undocumented (the samples in michelin's README
-    contain 1000), but the operator can set it.
+    """Read a timestamp that is a number. The unit of such numbers is not documented, but the operator can set it. The
+    samples in michelin's README contain 1000.
     """
     if rules.numeric_timestamp == "note":
         notes.append("TIMESTAMP_UNREADABLE")

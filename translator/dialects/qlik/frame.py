@@ -87,7 +87,7 @@ def open_json(value: bytes, limits: Limits, splitter: Splitter | None) -> Frame:
 
 
 def _is_column(member: object, splitter: Splitter | None) -> bool:
-    """Return whether a root field can be a cell. If columns are root fields, they may have any name."""
+    """Return whether a root field can be a cell. If columns are root fields, they can have any name."""
     return splitter is not None and splitter.columns_beside and not isinstance(member, dict)
 
 
@@ -138,7 +138,7 @@ def _custom(
 
 
 def _bare(root: JsonObject, splitter: Splitter | None, sent: SentJson) -> Frame:
-    """Read an object without magic bytes, because the envelope is an option in the task (§1)."""
+    """Read an object without magic bytes, because the envelope is optional (§1)."""
     sectioned = HEADERS in root and (ROW in root or BEFORE in root)
     found = splitter or detect(root)
     if sectioned and found is None:

@@ -1,8 +1,8 @@
-"""Read the Kafka key, which contains a table's key columns and is the last resort for a DELETE's row (§8).
+"""Read the Kafka key. It contains a table's key columns, and is the last resort for the row of a DELETE (§8).
 
-A key is empty, the table name, or the key columns, as text or as an Avro record. Text with several columns has an
-undocumented delimiter, so it is never split. Text with one column could also be `SCHEMA+TABLE`, so it is read only if
-the operator declares the key's content.
+A key is empty, the table name, or the key columns, as text or as an Avro record. If the text has several columns, its
+delimiter is not documented, so it is never split. Text with one column could also be `SCHEMA+TABLE`. It is therefore
+read only if the operator declares what the key contains.
 """
 
 from __future__ import annotations
@@ -100,8 +100,8 @@ def row_of_text(key: bytes, table: Table, limits: Limits, *, is_primary_key: boo
 
 
 def named_key(key: bytes | None, row: JsonObject, limits: Limits) -> tuple[str, ...] | None:
-    """Return the row's key columns that a JSON key contains: () if the key has other columns, None if it is not an
-    object.
+    """Return the row's key columns that a JSON key contains. The result is () if the key has other columns, and None if
+    it is not an object.
     """
     if not is_object(key):
         return None
@@ -114,7 +114,7 @@ def named_key(key: bytes | None, row: JsonObject, limits: Limits) -> tuple[str, 
 
 
 def _is_no_json(key: bytes, limits: Limits) -> bool:
-    """Return whether a key only looks like an object because of its first character, like `{3F2504E0-…}`."""
+    """Return whether a key looks like an object only because of its first character, like `{3F2504E0-…}`."""
     try:
         parse_object(key, limits)
     except MessageError as error:

@@ -154,7 +154,7 @@ def _rewritten(reader: DatumReader, data: bytes, masked: MaskedValues, kept: Col
 
 
 def _cell(cell: Any, type_: AvroType, masked: MaskedValues) -> Any:
-    """Mask a cell as read by fastavro. In a union with several types, the type is inferred from the value."""
+    """Mask a cell as read by fastavro. In a union with several types, the value shows which type it has."""
     types = [branch for branch in type_.branches if branch.kind != "null"] or [type_]
     match cell:
         case None | bool():

@@ -18,9 +18,10 @@ _HEX = re.compile(r"(?:0[xX])?([0-9A-Fa-f]+)\Z")
 
 
 def read_mask(headers: Mapping[str, Any], name: str, path: str) -> int | None:
-    """Return the mask as a number, or None if it is missing, null or empty, which means "unknown" and not "no column".
+    """Return the mask as a number. Return None if it is missing, null or empty, which means "unknown" and not "no
+    column".
 
-    The text is read from the right, so that an odd length and missing or additional leading zeros do not matter.
+    The text is read from the right, so an odd length, and missing or additional leading zeros, do not matter.
     """
     text = field(headers, name, str, path, optional=True)
     if not text:
@@ -91,7 +92,7 @@ class Masks(Struct, frozen=True):
 def check_byte_order(column: int | None, change: int | None, highest: int, path: str) -> None:
     """Reject Avro masks that have several bytes and bits above the highest ordinal.
 
-    Such a bit is the only evidence that the bytes are in reverse order. A single byte has no order.
+    Nothing else shows that the bytes are in reverse order. A single byte has no order.
 
     Raises:
         MessageError: INVALID_FIELD.
@@ -110,8 +111,7 @@ class Gaps(Struct, frozen=True):
     """Determines which nulls in a message are values, if a columnMask excludes columns.
 
     A column that was not captured is still sent, with value null (§0.3). If a column has a value although its bit is
-    clear, the value is used, and the mask cannot belong to this row. In that case, it is unknown which nulls are
-    values.
+    clear, the value is used. The mask cannot belong to this row. In that case, it is unknown which nulls are values.
     """
 
     masks: Masks
@@ -121,7 +121,7 @@ class Gaps(Struct, frozen=True):
     def of(cls, masks: Masks, *rows: Mapping[str, object] | None, assumed: bool = False) -> Gaps | None:
         """Return the gaps in a message with these images, or None if the mask includes all columns.
 
-        If ordinals were assumed from the positions in the row, a bit above the last position disproves that assumption.
+        If the ordinals are only assumed to be the positions in the row, a bit above the last position disproves this.
         """
         if masks.leaves_none_out:
             return None

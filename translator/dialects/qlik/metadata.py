@@ -1,4 +1,4 @@
-"""Compile documents from metadata messages for reading rows, and announce changed structures to consumers."""
+"""Compile documents from metadata messages for reading rows, and report changed structures to consumers."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class Metadata(Struct, frozen=True, dict=True):
 
     @cached_property
     def row_schema(self) -> RowSchema:
-        """Return the data schema. It is compiled when the first Avro message needs it, because JSON tables have a data
-        schema, too.
+        """Return the data schema. It is compiled only when the first Avro message needs it, because JSON tables have a
+        data schema, too.
 
         Raises:
             MessageError: the data schema is missing or unusable.
@@ -147,12 +147,12 @@ def _as_now(document: MetadataDocument) -> MetadataDocument:
 
 
 def announcement(metadata: Metadata, variant: str) -> tuple[OtherChange, ...]:
-    """Return the event for a changed structure. Version 1, or no version, is a table's first publication, so nothing
-    changed.
+    """Return the event for a changed structure. Version 1, or no version, is the first publication of a table, so
+    nothing has changed.
 
-    An event depends on no other message, so only the message's own version decides. A version that is published again,
-    as whenever a task starts, is announced again. The lineage's time has no zone (§2), so it is used only if its text
-    contains one.
+    An event depends on no other message, so nothing but the message's own version decides. If a version is published
+    again, as at every start of a task, it is reported again. The lineage's time has no zone (§2), so it is used only if
+    its text contains one.
     """
     document = metadata.document
     if (document.table_version or 1) <= 1:

@@ -1,4 +1,4 @@
-"""The native path for Avro rows: each record is converted to equivalent JSON, cell by cell.
+"""Convert Avro rows for the native path: each record becomes equivalent JSON, cell by cell.
 
 Avro's counts of days and unscaled digits are converted to canonical text. Other types are left to the plain path.
 """
@@ -80,7 +80,7 @@ def layout_column(name: str, canonical: str, convert: Converter | None, declared
 
 
 def _left(value: object) -> Scalar:
-    """Let the plain path handle the cell's message, because the text differs from the value that was sent."""
+    """Leave the message of this cell to the plain path, because the text differs from the value that was sent."""
     raise ValueError("not a common cell")
 
 

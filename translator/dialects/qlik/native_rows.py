@@ -1,4 +1,4 @@
-"""A source's common row messages that the native path supports, and the tables for reading them."""
+"""Describe a source's common row messages that the native path supports, and find the tables for reading them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DEPTH = 3
 
 
 class Described(Struct, frozen=True):
-    """All parts of a message that determine its table. Parts that are not relevant are empty."""
+    """All parts of a message that determine its table. Parts that do not matter are empty."""
 
     variant: str
     schema_id: str
@@ -50,7 +50,7 @@ class QlikNativeRows:
     """The dialect's support for the native path, for one source.
 
     Args:
-        table: finds a table as the plain path does. If the result is None, the table is left to the plain path.
+        table: finds a table as the plain path does. If it returns None, the table is left to the plain path.
         row_schema: finds the schema for Avro rows by their metadata id, or by its own id.
         reversed_masks: the first byte of a mask in Avro is the least significant one.
     """
@@ -98,7 +98,9 @@ class QlikNativeRows:
             return None
 
     def _avro_layout(self, variant: str, table: Table, schema: RowSchema) -> NativeLayout | None:
-        """Return the layout for Avro rows. None if the structure of their sections was inferred, which is rare."""
+        """Return the layout for Avro rows. Return None if the structure of their sections was inferred, which is
+        rare.
+        """
         if schema.basis != "certain":
             return None
         layout = _layout(variant, table, _avro_columns(table, schema))
@@ -122,7 +124,9 @@ def _columns(table: Table) -> tuple[LayoutColumn, ...]:
 
 
 def _avro_columns(table: Table, schema: RowSchema) -> tuple[LayoutColumn, ...]:
-    """Return the columns for Avro rows, with types from metadata or the operator, or else from their schema."""
+    """Return the columns of Avro rows. Their types come from metadata or the operator or, failing that, from the
+    schema.
+    """
     columns = table.schema.columns if table.schema else ()
     return tuple(
         layout_column(column.name, column.type, table.converters[column.name], schema.declared.get(column.name))

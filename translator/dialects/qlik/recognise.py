@@ -1,4 +1,4 @@
-"""The options that a sample of Qlik messages cannot determine. All other information is in the messages."""
+"""Propose the options that a sample of Qlik messages cannot determine. All other information is in the messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiled writer schemas, which read rows and message keys, and reveal facts about the table."""
+"""Compile writer schemas. They read rows and message keys, and reveal facts about the table."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ class RowSchema:
         self._as_json = [(name, convert) for name, type_ in headers.items() if (convert := _header(type_, reading))]
         self.named = named_by_namespace(schema)
         self.made: dict[Any, Any] = {}
-        """The objects that read rows. They are stored here so that they are freed together with the schema, because
-        they may be large.
+        """The objects that read rows. They are stored here because they may be large, and should be freed together with
+        the schema.
         """
         self.basis = "certain" if self.splitter is None else "declared" if reading.splitter else "inferred"
         """The basis for the structure of the sections: certain, declared by the operator, or inferred."""
@@ -130,7 +130,7 @@ _TIME_DIGITS = {"timestamp-millis": 3, "timestamp-micros": 6, "timestamp-nanos":
 
 
 def _time_text(read: Converter, value: object) -> object:
-    """Return a time header whose schema defines its unit: as text, or as a number if the time is outside the calendar's
+    """Return a time header whose schema defines its unit. It is text, or a number if the time is outside the calendar's
     range.
     """
     try:
@@ -169,8 +169,8 @@ class NamespaceParts:
 def named_by_namespace(schema: AvroType) -> NamespaceParts | None:
     """Return the table in a data record's namespace: `com.attunity.queue.msg.<task>.<schema>.<table>`.
 
-    The number of segments varies (§3b). With two segments, the first is assumed to be the schema, so that two tables
-    are never merged. With more than three, it is unknown which of the names contain a dot.
+    The number of segments varies (§3b). With two segments, the first is assumed to be the schema, so two tables are
+    never merged. With more than three, nothing shows which of the names contain a dot.
     """
     rows = [record for name, type_ in schema.fields if name in (DATA, BEFORE) and (record := _record(type_))]
     spaces = [record.namespace for record in (schema, *rows)]
@@ -189,7 +189,7 @@ def named_by_namespace(schema: AvroType) -> NamespaceParts | None:
 
 
 class WriterSchema:
-    """A schema text that arrived with the data. Errors in the schema are reported when it is used: every message that
+    """A schema text that arrived with the data. Errors in the schema are reported when it is used. Every message that
     needs it becomes a dead letter, and nothing else is affected.
     """
 

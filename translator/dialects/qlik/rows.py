@@ -19,7 +19,7 @@ from translator.message import Image, Limits, RowChange, Writer
 class Sections(Struct, frozen=True):
     """The row as sent, before and after the change. `row` is the image that the operation is about.
 
-    `row` is empty if only the Kafka key contains a DELETE's row.
+    If nothing but the Kafka key contains the row of a DELETE, `row` is empty.
     """
 
     before: JsonObject | None
@@ -31,10 +31,9 @@ def read_sections(frame: Frame, op: str, limits: Limits, *, has_key: bool) -> Se
     """Return before and after images from `data` and `beforeData`, depending on the operation. Empty objects are
     ignored.
 
-    All known programs that read real output find a DELETE's row in `data`, but some writers use `beforeData` (§7). If
-    both images exist, one that contains only nulls is ignored. The row may also be in the Kafka key alone (§11). In
-    that case, both images are missing or contain only nulls, as required by a writer schema in which `data` cannot be
-    null.
+    All known programs that read real output find the row of a DELETE in `data`. Some writers, however, use `beforeData`
+    (§7). If both images exist, one with nothing but nulls is ignored. The row may also be in the Kafka key alone (§11).
+    Both images are then missing or contain only nulls. A writer schema in which `data` cannot be null requires this.
 
     Raises:
         MessageError: MISSING_FIELD, INVALID_FIELD, LIMIT_EXCEEDED.
@@ -62,7 +61,7 @@ _ROW_IN_KEY = Sections(None, None, {})
 
 
 def _has_value(row: JsonObject | None) -> bool:
-    """Return whether a row has more than nulls. An image that was not sent may have only nulls."""
+    """Return whether a row has more than nulls. An image that was not sent may consist of nulls."""
     return row is not None and any(value is not None for value in row.values())
 
 
@@ -133,7 +132,9 @@ def read_change(frame: Frame, headers: Headers, sections: Sections, table: Table
 
 
 def read_delete_by_key(frame: Frame, headers: Headers, row: KeyRow, table: Table, limits: Limits) -> RowChange:
-    """Return the DELETE for a row in the Kafka key. Masks are ignored, because they are for a row that was not sent."""
+    """Return the DELETE for a row in the Kafka key. Masks are ignored, because they belong to a row that was not
+    sent.
+    """
     findings = Findings(sent=row.sent)
     before = build_image(row.cells.items(), row.converters, findings, limits)
     return RowChange(
@@ -169,7 +170,7 @@ def _image(
 
 
 def _schema(sections: Sections, table: Table, notes: list[str]) -> TableSchema | None:
-    """Return the schema, or None if the row has columns that the operator did not declare, because the list is then
+    """Return the schema. Return None if the row has columns that the operator did not declare, because the list is then
     incomplete.
     """
     sent = (sections.before or {}, sections.after or {})
@@ -180,8 +181,8 @@ def _schema(sections: Sections, table: Table, notes: list[str]) -> TableSchema |
 
 
 def _ordinals(headers: Headers, sections: Sections, table: Table, notes: list[str]) -> Ordinals:
-    """Return ordinals from metadata, or else positions in the row (as in all samples), or nothing if no mask needs
-    ordinals.
+    """Return ordinals from metadata or, failing that, positions in the row, as in all samples. Return nothing if no
+    mask needs ordinals.
     """
     if table.ordinals is not None:
         return table.ordinals
@@ -192,8 +193,8 @@ def _ordinals(headers: Headers, sections: Sections, table: Table, notes: list[st
 
 
 def _check_columns(sections: Sections, ordinals: Ordinals, path: str) -> None:
-    """Check ordinals. A column without an ordinal is from another table version, and no mask can show if its null is a
-    value.
+    """Check ordinals. A column without an ordinal belongs to another version of the table, and no mask can show whether
+    its null is a value.
     """
     for name, section in (("data", sections.after), ("beforeData", sections.before)):
         if ordinals and section is not None and not section.keys() <= ordinals.keys():
@@ -206,8 +207,8 @@ def _check_columns(sections: Sections, ordinals: Ordinals, path: str) -> None:
 
 
 def _unavailable(op: str, row: JsonObject, gaps: Gaps | None, notes: list[str]) -> list[str]:
-    """Return the columns whose values the source withheld, according to a columnMask with gaps. Without a mask, no
-    withheld columns are known.
+    """Return the columns whose values the source withheld, according to a columnMask with gaps. Without a mask, the
+    withheld columns are not known.
     """
     if gaps is None:
         # A full load has no mask and sends every column. Otherwise, a null can mean "not captured".

@@ -1,6 +1,6 @@
-"""Renamed and flattened sections (the task's Message Format; §1, variant V3).
+"""Read sections that the task has renamed or flattened (its Message Format; §1, variant V3).
 
-Regardless of the section names in the task, the result is a body with the fields `data`, `beforeData` and `headers`.
+Whatever the names in the task, the result is a body with the fields `data`, `beforeData` and `headers`.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ HEADER_NAMES = (
     "schema",
     "table",
 )
-"""The names that may occur in the headers (§1, §4)."""
+"""The names that headers can have (§1, §4)."""
 
 _ADDED = ("externalSchemaId", "schema", "table")
-"""Headers that only exist if a user added them to the task."""
+"""Headers that exist only if a user added them to the task."""
 
 SEPARATOR = "_"
 """Separates a flattened section's name from the field name: `headers_operation`."""
@@ -55,7 +55,7 @@ class Splitter:
     """Converts a message's sections to the default form.
 
     Raises:
-        ConfigError: two sections share a name, or one section's fields could belong to another.
+        ConfigError: two sections share a name, or the fields of one section could belong to another.
     """
 
     def __init__(self, given: MessageFormat) -> None:
@@ -153,12 +153,12 @@ def detected(headers: str, data: str, before_data: str) -> Splitter:
 
 
 def detect(members: Mapping[str, Any]) -> Splitter | None:
-    """Return the splitter for flattened fields if their form is unambiguous, or None for any other form and for
+    """Return the splitter for flattened fields if their form is unambiguous. Return None for any other form, and for
     Replicate's own form.
 
     In the known forms, each section is either an object or has its name as a prefix (`headers_operation`). A further
     form has `operation` next to rows that are objects. mongo-kafka looks for all of them. If rows are flattened without
-    a prefix, columns cannot be distinguished from headers.
+    a prefix, columns cannot be told apart from headers.
     """
     if HEADERS in members and DATA in members and len(members) == 2 + (BEFORE in members):
         return None  # nearly every message
@@ -174,6 +174,8 @@ def detect(members: Mapping[str, Any]) -> Splitter | None:
 
 
 def _form(section: str, members: Mapping[str, Any]) -> str:
-    """Return the form in which a section is written: flattened if its fields occur but the section itself does not."""
+    """Return the form in which a section is written. It is flattened if its fields are there but the section itself is
+    not.
+    """
     prefix = section + SEPARATOR
     return section if section not in members and any(name.startswith(prefix) for name in members) else f"{section}/"

@@ -1,7 +1,7 @@
-"""Determine a row's table and column types without metadata messages.
+"""Determine the table and the column types of a row without metadata messages.
 
 A default message contains no table name (§0, point 6). Either the operator declares it by topic, or the task was
-configured to add the names to the message.
+configured to add the names to its messages.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ CACHED_OF_SCHEMA = 16
 
 
 class Table(Struct, frozen=True):
-    """Everything needed to read a row. `ordinals` come only from metadata; if None, positions in the row are used."""
+    """Everything needed to read a row. `ordinals` come only from metadata. If None, positions in the row are used."""
 
     name: TableName
     converters: Converters
@@ -74,15 +74,15 @@ def _keyed(schema: TableSchema, key: tuple[str, ...]) -> TableSchema:
 
 
 def from_json(canonical_type: str) -> Converter:
-    """Return the converter for a type in JSON, which represents binary values as hex digits (§6), and other types as
-    `values` reads them.
+    """Return the converter for a type in JSON. In JSON, binary values are hex digits (§6), and `values` reads all other
+    types.
     """
     return bytes_from_hex if canonical_type == "bytes" else converter(canonical_type)
 
 
 class UntypedTables:
-    """Tables for messages without metadata. A table's name comes from the topic or else from the message. Its types
-    come from `tables:` or else are unknown.
+    """Tables for messages without metadata. The name of a table comes from the topic or, failing that, from the
+    message. Its types come from `tables:`. Otherwise, they are unknown.
     """
 
     def __init__(self, setup: Setup, topics: Topics, *, key_is_table: bool) -> None:
@@ -113,8 +113,8 @@ class UntypedTables:
         return name if name is not None or not self._key_is_table else _named_by_key(message.key)
 
     def find_avro(self, message: Message, frame: Frame, schema: RowSchema) -> NamespaceParts:
-        """Return the table name of an Avro message: the declared name or, without one, the name in the namespace or the
-        message.
+        """Return the table name of an Avro message. It is the declared name or, without one, the name in the namespace
+        or the message.
 
         Raises:
             MessageError: TABLE_UNKNOWN.
@@ -132,7 +132,7 @@ class UntypedTables:
 
     def of_schema(self, schema: RowSchema, named: NamespaceParts, record_key: tuple[str, ...]) -> Table:
         """Return the table for Avro messages without metadata. The schema lists all columns, and types declared by the
-        operator apply to them. The key is the declared key, or else the key from the key record.
+        operator apply to them. The key is the declared one or, failing that, the one from the key record.
         """
         named_as = (named.table, named.task, named.assumed, record_key)
         found = schema.made.get(named_as)
@@ -210,7 +210,7 @@ def _unknown(topic: str, frame: Frame) -> NoReturn:
 def _named_by_message(frame: Frame) -> TableName | None:
     """Read the fields `schema` and `table` that the Message Format may add, in headers or next to them (§1).
 
-    `data` is not searched, because fields with these names could be columns of the table there.
+    `data` is not searched, because these names could be columns of the table there.
     """
     headers: Mapping[str, Any] = frame.body["headers"]
     for section, path in ((headers, f"{frame.path}.headers"), (frame.body, frame.path)):

@@ -55,7 +55,8 @@ class SharePlex:
         self._metas = MetaReader(self._rules, self._instants)
 
     def decode(self, message: Message) -> Outcome:
-        """Return a message's changes: one for each object in the value, after the two halves of an update are joined.
+        """Return the changes of a message, one for each object in the value, after the two halves of an update have
+        been joined.
 
         Raises:
             MessageError: the message becomes a dead letter. If the value contains several objects, `$[n]` in the
@@ -106,7 +107,7 @@ class SharePlex:
         return [self._table_of(field(root, "meta", dict, "$")).name for root in objects]
 
     def hints(self, *, described: bool) -> list[str]:
-        """Return hints about settings that are missing and that no message can replace."""
+        """Return hints about missing settings that no message can make up for."""
         zoneless = (
             [
                 (
@@ -188,8 +189,8 @@ class SharePlex:
         return rows.truncate(row)
 
     def _drop_column(self, part: Part, row: RowContext) -> Change:
-        """Return the event for DROP COLUMN. Only the documented keyword is known. If the column is sent, it stays in
-        `ext`.
+        """Return the event for DROP COLUMN. Only the documented keyword is known. If the message contains the column,
+        it stays in `ext`.
         """
         meta = row.meta
         return OtherChange(
@@ -207,7 +208,7 @@ class SharePlex:
 
     def _pair(self, part: Part, row: RowContext) -> Change:
         """Join the two halves of an update. Where their metadata differ, the second half decides, and `ext` keeps the
-        values in the first half.
+        values of the first one.
         """
         if part.other is None:
             raise ValueError("a pair consists of two halves")

@@ -1,7 +1,7 @@
-"""The `meta` object: times, transaction, and additional fields (§2).
+"""Read the `meta` object: times, the transaction, and all other fields (§2).
 
-Only `op` and `table` always exist, and `decode.py` reads these two. All other fields are optional and missing from
-Quest's default output.
+Only `op` and `table` always exist. `decode.py` reads these two. All other fields are optional, and missing from Quest's
+default output.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Meta(Struct):
             ) from None
 
     def note(self, text: str) -> None:
-        """Add a note about a decision, unless the note already exists."""
+        """Add a note about a decision, unless it already exists."""
         if text not in self.notes:
             self.notes.append(text)
 
@@ -88,8 +88,8 @@ class MetaReader:
         self._instants = instants
 
     def read(self, sent: JsonObject) -> Meta:
-        """Read the fields: the known fields in the order of `_READERS`, then all other fields in the order in which
-        they were sent.
+        """Read the fields: first the known ones in the order of `_READERS`, then all others in the order in which they
+        were sent.
 
         Raises:
             MessageError: INVALID_FIELD, unless the preset is lenient. With a lenient preset, the field is kept in `ext`
@@ -206,8 +206,8 @@ def _count(name: str, value: Any) -> int:
 
 
 def _transaction(meta: _Reading, sent: JsonObject) -> None:
-    """Read `idx`, which is `seq/size`. Each of the two numbers is used if the corresponding separate field is missing.
-    Without `trans`, the two numbers have no meaning.
+    """Read `idx`, which is `seq/size`. Each of the two numbers is used if the field for it is missing. Without `trans`,
+    the two numbers have no meaning.
     """
     if meta.trans is not None:
         meta.tx = Tx(meta.trans)

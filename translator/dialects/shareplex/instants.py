@@ -12,7 +12,7 @@ from translator.values import zone
 from translator.values.times import GAP, OVERLAP
 
 _CACHED = 4096
-"""Cache size. A transaction has one commit time, and busy tables have many changes per second."""
+"""Cache size. A transaction has one commit time, and a busy table has many changes per second."""
 
 _TIME = re.compile(r"(\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2})(?:\.(\d{0,9}))?(Z|[+-]\d{2}(?::?[0-5]\d)?)?", re.ASCII)
 _EPOCH = datetime(1970, 1, 1)
@@ -26,7 +26,7 @@ class Instant(Struct, frozen=True):
     """Microseconds since 1970 in UTC, or None if no zone is known."""
 
     exact: bool
-    """True if the number preserves all information in the text. Otherwise, the text is kept as well."""
+    """True if the number keeps all information in the text. Otherwise, the text is kept as well."""
 
     zone_note: str | None = None
     """The note about the assumed zone, or that no zone is known. None if the text contains its zone."""

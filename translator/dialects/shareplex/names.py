@@ -1,4 +1,4 @@
-"""Convert `meta.table` to a table name, and find what is known about that table."""
+"""Convert `meta.table` to a table name, and find out what is known about that table."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TABLE = re.compile(rf'({_PART})\.("[^"]+"|(?!\.)[^"]+(?<!\.))|({_PART})')
 def split_table(raw: str, path: str) -> TableName:
     """Parse `OWNER.TABLE`, split at the first dot outside quotes. Without a dot, the owner is None.
 
-    Quotes are SQL notation for a name that keeps its case and are not part of the name (§6: the route can map to
+    Quotes are SQL notation for a name that keeps its case. They are not part of the name (§6: the route can map to
     `"MySchema2"."MyTable2"`).
 
     Raises:

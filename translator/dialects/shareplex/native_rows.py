@@ -1,4 +1,4 @@
-"""A source's common row messages that the native path supports, and the tables for reading them."""
+"""Describe a source's common row messages that the native path supports, and find the tables for reading them."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class SharePlexNativeRows:
     def layout(self, table: bytes, host: bytes) -> NativeLayout | None:
         """Return a table's layout, from the table name and the messages' host, both as JSON. Empty text means no host.
 
-        A result of None leaves the table to the plain path.
+        If it returns None, the table is left to the plain path.
 
         Raises:
             ValueError: the arguments are not names in JSON.

@@ -11,8 +11,8 @@ _ROWS = frozenset({"$.data", "$.key"})
 
 
 def read_objects(value: bytes, limits: Limits) -> list[JsonObject]:
-    """Return the objects in a value: a single object, or several, either without separators or one per line (§10,
-    Accept).
+    """Return the objects in a value. There is a single one, or there are several, either without separators or one per
+    line (§10, Accept).
 
     Raises:
         MessageError: FRAMING for XML, MALFORMED_JSON, UNSUPPORTED_SHAPE for a value that is not an object,

@@ -1,4 +1,4 @@
-"""The operator's declarations about the writer: presets as rows in a table, and options that override the presets."""
+"""Define what the operator declares about the writer: presets as rows of a table, and options that override them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Preset(Struct, frozen=True):
     """The rules by which a writer fills the common structure."""
 
     key_is_key: bool
-    """True if an update's `key` contains only the key columns, and not a wide old image (§4)."""
+    """True if the `key` of an update contains only the key columns, and not a wide old image (§4)."""
 
     timezone: str | None
     """The zone for `time` and `posttime` values without a zone. None if this zone is unknown (§2)."""
@@ -49,7 +49,7 @@ class Preset(Struct, frozen=True):
     """
 
     strict: bool
-    """True if a message with invalid optional metadata is rejected. If false, such metadata is kept as text with a
+    """True if a message with invalid optional metadata is rejected. If false, such metadata is kept as text, with a
     note.
     """
 

@@ -1,7 +1,7 @@
-"""The objects in a value, each with its operation and table. The two halves of an update form one part.
+"""Collect the objects in a value, each with its operation and table. The two halves of an update form one part.
 
-No sample shows UPDATE BEFORE or UPDATE AFTER (§4, Before/after pairs). Halves are joined only within one value. Joining
-halves across values would require state, and an event must not depend on another record.
+No sample shows UPDATE BEFORE or UPDATE AFTER (§4, Before/after pairs). Halves are joined only within one value. To join
+halves from several values, state would be needed, and an event must not depend on another record.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def joined(parts: Sequence[Part]) -> list[Part]:
 def _in_transaction(part: Part) -> tuple[str, ...]:
     """Return the table, the transaction and the position in the transaction.
 
-    Together, these identify one operation. The result is empty if the part lacks any of them.
+    Together, these identify one operation. The result is empty if the part lacks any of these.
     """
     trans, seq = part.meta.get("trans"), _seq(part)
     if trans is None or seq is None:
@@ -71,7 +71,7 @@ def _in_transaction(part: Part) -> tuple[str, ...]:
 
 
 def _seq(part: Part) -> str | None:
-    """Return the position in the transaction: `seq`, or else the first number in `idx` (§2)."""
+    """Return the position in the transaction. It is `seq` or, failing that, the first number in `idx` (§2)."""
     seq, idx = part.meta.get("seq"), part.meta.get("idx")
     if seq is None and isinstance(idx, str):
         seq = idx.partition("/")[0]
@@ -81,8 +81,8 @@ def _seq(part: Part) -> str | None:
 def _are_one(first: Part, second: Part) -> bool:
     """Return whether two adjacent halves belong to one row.
 
-    The row address or the configured key decides. Without them, the two keywords must be in order, and nothing may
-    indicate another row or another position in the transaction.
+    The row address or the configured key decides. Without these, the two keywords must be in order, and nothing may
+    point to another row or another position in the transaction.
     """
     if second.place != first.place + 1 or first.table.name != second.table.name:
         return False

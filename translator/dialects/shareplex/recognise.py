@@ -15,7 +15,7 @@ _STOCK = frozenset({"op", "table"})
 
 
 def propose(sample: Sequence[ReadMessage]) -> list[Proposal]:
-    """Return the preset, if cells and keys agree on a writer, or otherwise `lenient`, which assumes nothing."""
+    """Return the preset if cells and keys agree on a writer. Otherwise, return `lenient`, which assumes nothing."""
     quest = [words for words, seen in _QUEST.items() if any(seen(read) for read in sample)]
     dts = [words for words, seen in _DTS.items() if any(seen(read) for read in sample)]
     why = f"seen: {'; '.join([*quest, *dts]) or 'no trait that distinguishes writers'}"
@@ -44,8 +44,8 @@ def _stock(read: ReadMessage) -> bool:
 
 
 def _nulls_in_key(read: ReadMessage) -> bool:
-    """Return whether `key` contains something that Quest's keys never contain. A changed column proves nothing, because
-    Quest's key also contains changed columns if they are key columns.
+    """Return whether `key` contains something that Quest's keys never contain. A changed column proves nothing. Quest's
+    key also contains changed columns, if they are key columns.
     """
     updates = (change for change in read.changes if isinstance(change, RowChange) and change.op == "u")
     return any(value is None for change in updates for value in (change.before or {}).values())

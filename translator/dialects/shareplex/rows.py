@@ -1,4 +1,4 @@
-"""Convert a parsed row to its change, according to the meaning of `data` and `key` for each operation (§4)."""
+"""Convert a parsed row to its change. The meaning of `data` and `key` depends on the operation (§4)."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ def insert(row: RowContext, data: Cells) -> RowChange:
 
 
 def delete(row: RowContext, data: Cells) -> RowChange:
-    """Return the change for a deleted row, which is in `data` and not in `key`."""
+    """Return the change for a deleted row, which is in `data` rather than in `key`."""
     return _change(row, "d", data.image, None, _schema(row, data))
 
 
 def update(row: RowContext, data: Cells, key: Cells | None, *, key_is_key: bool) -> RowChange:
-    """Return the change for an update. `data` contains the changed columns, and `key` contains old values: either the
-    old key, or a wide image.
+    """Return the change for an update. `data` contains the changed columns, and `key` contains old values. They are
+    either the old key or a wide image.
 
     Raises:
         MessageError: KEY_MISSING, because nothing identifies the row.
@@ -80,7 +80,7 @@ def update(row: RowContext, data: Cells, key: Cells | None, *, key_is_key: bool)
 def pair(row: RowContext, before: Cells, after: Cells) -> RowChange:
     """Return the change for an UPDATE BEFORE and its UPDATE AFTER, which have one image each. No sample shows them.
 
-    If only the second image lacks a column, the column is either unchanged, or NULL and therefore omitted, as in
+    If only the second image lacks a column, the column is unchanged, or it is NULL and therefore omitted, as in
     inserts.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Discard dead letters for a given reason: the dead letters stay in their topic and are never replayed."""
+"""Discard dead letters for a stated reason. They stay in their topic and are never replayed."""
 
 from __future__ import annotations
 

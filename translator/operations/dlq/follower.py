@@ -27,8 +27,8 @@ from translator.state.table_holds import HeldTable, HoldMark
 from translator.translation.metadata_catalog import MetadataCatalog
 
 _MOST_SECONDS = 3600.0
-"""Maximum time between two passes; after a longer time, everything is read again. It is far shorter than the time for
-which compaction keeps tombstones for marks and holds (`delete.retention.ms`, a day by default).
+"""Maximum time between two passes. After a longer time, everything is read again. It is far shorter than the time for
+which compaction keeps tombstones of marks and holds (`delete.retention.ms`, a day by default).
 """
 
 

@@ -1,5 +1,5 @@
-"""Read the original message from its topic if the dead letter does not contain it, for example because it was too
-large.
+"""If a dead letter does not contain the original message, for example because it was too large, read the message from
+its topic.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from translator.operations.dlq.reader import StoredLetter
 
 _NEAR = 1_000
 """Maximum number of offsets to read through between two dead letters. Seeking takes about as long as reading this many
-offsets."""
+offsets.
+"""
 
 
 def with_messages(

@@ -1,4 +1,6 @@
-"""Read the dead-letter topic to find its dead letters, and which of them were replayed. Uses no consumer group."""
+"""Read the dead-letter topic to find its dead letters, and to find out which of them were replayed. Uses no consumer
+group.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,8 @@ class LetterFilter(Struct, frozen=True):
     tables: Collection[str] = ()
     since_ms: int | None = None
     until_ms: int | None = None
-    """Exclusive. Both times are compared with the dead letter's write time, according to its record."""
+    """Exclusive. Both times are compared with the time at which the dead letter was written, according to its record.
+    """
     limit: int | None = None
     """Maximum number of dead letters. The first dead letters in replay order are selected."""
 
@@ -70,13 +73,13 @@ class StoredLetter(Struct, frozen=True):
     wanted: bool = True
     discarded: str | None = None
     """The operator's reason for discarding the dead letter. A discarded dead letter also counts as replayed, because
-    nothing is left to do.
+    there is nothing left to do.
     """
 
     @property
     def identity(self) -> Identity:
-        """The message, and the output from which it is missing. It is the same for duplicate dead letters, which result
-        from a crash or from reading a message twice.
+        """The message, and the output from which it is missing. Two dead letters for the same message have the same
+        one. They result from a crash, or from reading a message twice.
         """
         message = self.letter.message
         return message.topic, message.topic_id, message.partition, message.offset, self.letter.output
@@ -87,11 +90,11 @@ class Dead(Struct):
 
     topic_id: str
     letters: list[StoredLetter] = field(default_factory=list)
-    """The dead letters in replay order: by raw topic, partition and offset. If a topic was recreated, its older
-    incarnation comes first.
+    """The dead letters in replay order: by raw topic, partition and offset. If a topic was recreated, its earlier
+    records come first.
     """
     replayed: int = 0
-    """Selected dead letters that were skipped because they had been replayed."""
+    """The selected dead letters that were skipped because they had been replayed."""
     foreign: int = 0
     """Records that are not the translator's dead letters."""
     expired: list[str] = field(default_factory=list)
@@ -133,10 +136,9 @@ def look(
     """Read the whole dead-letter topic.
 
     Args:
-        pending: whether to find only dead letters that were not replayed. Then only these count towards `limit`.
+        pending: whether to find only the dead letters that were not replayed. Then only these count towards `limit`.
         beside: the codes of additional dead letters to find, even if the filter does not select them.
-        before: the result of an earlier pass. Only newer dead letters are read, and all of them count as not yet
-            replayed.
+        before: the result of an earlier pass. Only newer dead letters are read. None of them counts as replayed yet.
 
     Raises:
         ConfigError: the topic does not exist, or one of a dialect's options is invalid.
@@ -192,7 +194,7 @@ def _cut(dead: Dead, limit: int) -> None:
 
 
 class ReplayMark(Struct, frozen=True):
-    """A mark for a dead letter that needs no more work, with the reason if it was discarded."""
+    """A mark that a dead letter needs no more work. If the dead letter was discarded, the mark has the reason."""
 
     discarded: str | None = None
 

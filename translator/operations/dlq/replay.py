@@ -1,8 +1,8 @@
 """Translate the messages of dead letters again, with their original coordinates.
 
-The replay uses the service's own pipeline and topics, so an event is the same whether its message was translated
-immediately or later. This module contains the differences from the service: a message that still cannot be translated
-is not written to the dead-letter topic a second time, and delivered dead letters are marked.
+The replay uses the service's own pipeline and topics. An event is therefore the same whether its message was translated
+immediately or later. Only the differences are in this module. A message that still cannot be translated is not written
+to the dead-letter topic again, and delivered dead letters are marked.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ from translator.state.table_holds import HeldTable, HoldMark, Holds, caught_up, 
 from translator.translation.dead_letter import DeadLetter
 
 AT_ONCE = 500
-"""Maximum number of messages delivered before marks are written. It is also the maximum number of messages that may be
-replayed again after a crash.
+"""Maximum number of messages delivered before marks are written. After a crash, at most this many messages are replayed
+again.
 """
 
 SILENCE = 5.0
@@ -70,7 +70,9 @@ class ReplayReport(Struct):
 
     groups: dict[tuple[str, str], Group] = field(default_factory=dict)
     still: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    """Dead letters that still cannot be translated, by source, by code, and by the code that they would have now."""
+    """Dead letters that still cannot be translated. They are counted by source, by code, and by the code that they
+    would have now.
+    """
     reasons: dict[tuple[str, str, str], tuple[StoredLetter, str]] = field(default_factory=dict)
     """For each entry in `still`, the first dead letter and the reason why its message cannot be translated now."""
     impossible: list[tuple[StoredLetter, str]] = field(default_factory=list)
@@ -176,9 +178,10 @@ class _Replay:
             await self._replay_chunk(dead, same[begin : begin + AT_ONCE])
 
     async def _hand_over(self, dead: Dead) -> None:
-        """Report the progress to partition owners, and continue with the dead letters that they held in the meantime.
+        """Report the progress to the owners of partitions, and continue with the dead letters that they held in the
+        meantime.
 
-        Ends when the owners have released all tables without remaining dead letters, or stop responding.
+        It ends when the owners have released all tables that have no dead letters left, or when they stop responding.
         """
         heard = time.monotonic()
         while done := self._blocks.releasable():
@@ -212,7 +215,7 @@ class _Replay:
             follow(components, components.reader.poll(0.1))
 
     def _impossible(self, found: StoredLetter) -> str | None:
-        """Return the reason why a dead letter cannot be replayed under any configuration, or None."""
+        """Return the reason why no configuration could replay a dead letter, or None."""
         letter, translators = found.letter, self._components.translators
         outputs = [output.to.topic for output in self._components.target.outputs.events]
         if letter.body_bytes is not None:
@@ -243,7 +246,7 @@ class _Replay:
         self._done.clear()
 
     async def _replay_letter(self, twins: Sequence[StoredLetter]) -> None:
-        """Replay one of a message's dead letters, or report why none can be replayed."""
+        """Replay one of the dead letters of a message, or report why none of them can be replayed."""
         possible = []
         for found in twins:
             reason = self._impossible(found)
@@ -265,8 +268,8 @@ class _Replay:
                 await self._blocks.skip(found, translator, impossible=reason is not None)
 
     async def _process_message(self, found: StoredLetter, twins: Sequence[StoredLetter]) -> None:
-        """Translate a dead letter's message. `twins` are the message's other dead letters, which are finished together
-        with this dead letter.
+        """Translate a dead letter's message. `twins` are the other dead letters of the message. They are finished
+        together with this one.
         """
         for twin in twins:
             self.report.group(twin).repeated += 1
@@ -282,7 +285,7 @@ class _Replay:
             self._components.contradictions.check()
 
     def _pipeline(self, output: str | None, holds: Holds | None) -> Pipeline:
-        """Return a pipeline that respects the holds, and writes to all outputs or to the one that lacks the message."""
+        """Return a pipeline that respects the holds. It writes to all outputs, or to the one that lacks the message."""
         if (output, holds) not in self._pipelines:
             codes = frozenset() if holds is None else self._components.target.holds
             components, target = self._components, self._components.target
@@ -328,8 +331,8 @@ class _Replay:
             self._done += [found, *twins]
 
     def _reason(self, found: StoredLetter, code: str) -> str | None:
-        """Return why a message is now a dead letter, or None if the service holds it although it could be translated
-        (HELD).
+        """Return why a message is now a dead letter. Return None if the service holds it although it could be
+        translated (HELD).
         """
         result = self._components.translators[found.letter.source].translate(found.letter.message)
         if isinstance(result, Needs):

@@ -1,8 +1,8 @@
-"""Keep the order in a replay: no message for a held table is written before the table's earlier messages.
+"""Keep the order in a replay. No message for a held table is written before the table's earlier messages.
 
-The service's rules apply for the duration of a run. A dead letter that still cannot be translated under `hold_table`,
-or that was skipped, blocks later dead letters for its table. The replay's configuration determines which codes block.
-To skip a message, the operator replays with `dead_letter` for its code.
+During a run, the service's rules apply. A dead letter blocks later ones for its table if it was skipped, or if it still
+cannot be translated under `hold_table`. The configuration of the replay determines which codes block. To skip a
+message, the operator replays with `dead_letter` for its code.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class ReplayOrder:
         return self._holds.setdefault(message.topic_id, Holds())
 
     async def skip(self, found: StoredLetter, translator: Translator | None, *, impossible: bool) -> None:
-        """Block the dead letters that come after a dead letter that is not replayed.
+        """Block the dead letters that follow one that is not replayed.
 
         Args:
             translator: the translator for the dead letter's message, or None if the message cannot be read.
             impossible: the dead letter can never be replayed. If no code has the policy `hold_table`, the dead letter
-                blocks no other dead letters.
+                blocks nothing.
         """
         holds, letter = self.holds(found), found.letter
         is_held = letter.code == ErrorCode.HELD and (bool(self._codes) or not impossible)
@@ -71,4 +71,5 @@ class ReplayOrder:
 
 async def _at_once() -> None:
     """Return immediately, because everything that the service wrote before this dead letter has already been
-    delivered."""
+    delivered.
+    """
