@@ -1,4 +1,4 @@
-"""The evidence about a source's options in a sample of messages, and its reliability."""
+"""Rate the evidence about a source's options in a sample of messages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Proposal(Struct, frozen=True):
     """A proposed value for one option.
 
     Args:
-        value: the proposed value, or None if the sample does not determine it and the operator has to decide.
+        value: the proposed value. None means that the sample does not determine it, and the operator has to decide.
         why: the evidence, without row data.
     """
 
@@ -46,7 +46,7 @@ class Recognizer(Struct, frozen=True):
     """Options for reading a sample in a dialect.
 
     Args:
-        attempts: the options that let the dialect read as much as possible, with the simplest ones first.
+        attempts: the options with which the dialect can read as much as possible, the simplest ones first.
     """
 
     attempts: Sequence[Mapping[str, str | bool]]

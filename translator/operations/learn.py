@@ -1,4 +1,6 @@
-"""Learn the metadata messages in a backlog before the service reads it. Uses no consumer group and writes no events."""
+"""Learn the metadata messages of a backlog before the service reads it. It uses no consumer group and writes no
+events.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ class LearnReport(Struct):
     messages: int = 0
     """Metadata messages among the records."""
     refused: int = 0
-    """Metadata messages that the service converts to dead letters: rejected, or too large for the metadata topic."""
+    """Metadata messages that the service turns into dead letters. They are rejected, or too large for the metadata
+    topic.
+    """
     lessons: list[LearnedMetadata] = field(default_factory=list)
 
 
@@ -52,7 +56,7 @@ def learn(settings: Settings, only: Collection[str], say: Callable[[str], None])
     """Read all topics of the sources from beginning to end, and write the metadata that the topics contain.
 
     Args:
-        only: the names of the sources, or nothing for every source that has metadata messages.
+        only: the names of the sources. If there are none, every source that has metadata messages is read.
 
     Raises:
         ConfigError: a source or topic does not exist, or a source has no metadata messages.

@@ -1,7 +1,7 @@
-"""Masked copies of records: the row values differ, but otherwise the events match the originals' events.
+"""Make masked copies of records. The row values differ, but everything else in the events matches the original.
 
-A copy reproduces a bug as well as the original does, and can be attached to a ticket or used in a test. Each copy is
-verified: the original and the copy are both translated, and everything except the values must match.
+A copy reproduces a bug as well as the original does. You can attach it to a ticket or use it in a test. Each copy is
+verified by translating both the original and the copy. Everything except the values must match.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class RecordMasker:
 
     Args:
         translate: translates a record completely, as the service does.
-        key: determines the masks. Anyone who knows the key can guess values by trial, so it is random by default.
+        key: determines the masks. Anyone who knows the key can guess values by trial, so by default it is random.
     """
 
     def __init__(self, translate: Callable[[Message], Translation], key: bytes | None = None) -> None:

@@ -1,4 +1,4 @@
-"""A preview of a message: its structure and lengths, but no values."""
+"""Show the structure and the lengths of a message, but no values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ _ITEMS = 2
 
 
 def preview(value: bytes | None) -> list[str]:
-    """Return lines that describe a value: field names, types and lengths for JSON, otherwise the first bytes in hex."""
+    """Return lines that describe a value. For JSON, they show field names, types and lengths. Otherwise, they show the
+    first bytes in hex.
+    """
     if value is None:
         return ["null"]
     try:
@@ -34,7 +36,9 @@ def preview(value: bytes | None) -> list[str]:
 
 
 def size_alone(value: bytes | None) -> str:
-    """Return the line for a value from a source with masks. Even field names could be part of a masked value."""
+    """Return the line for a value from a source with masks. Even the name of a field could be part of a masked
+    value.
+    """
     return "null" if value is None else f"{len(value)} bytes, not shown because columns of the source are masked"
 
 

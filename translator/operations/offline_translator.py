@@ -1,4 +1,4 @@
-"""Translate raw records again as the service does, for commands that check, repeat or explain.
+"""Translate raw records again just as the service does, for commands that check, repeat or explain.
 
 The core, the options, the metadata and the registry are the same. No group is joined, and nothing is written to the
 service's topics.
@@ -31,7 +31,7 @@ from translator.translation.translate import Translator
 
 
 class OfflineTranslator:
-    """The service's translators with everything the service has learned.
+    """The service's translators, with everything that the service has learned.
 
     Args:
         say: called to report a wait, or conflicting metadata.
@@ -66,8 +66,8 @@ class OfflineTranslator:
 
     @cached_property
     def _outputs(self) -> Outputs:
-        """The canonical topic and the other outputs. The broker is queried about the outputs when the first message is
-        translated, because the outputs exist by then.
+        """The canonical topic and the other outputs. The broker is asked about the outputs when the first message is
+        translated, because they exist by then.
         """
         output = self.settings.output
         names = (output.topic, output.schemas_topic, output.metadata_topic)
@@ -84,7 +84,7 @@ class OfflineTranslator:
         reader.close()
 
     def facts(self, topic: str) -> TopicFacts:
-        """Return the broker's information about a topic, which is queried only once.
+        """Return the broker's information about a topic. The broker is asked only once.
 
         Raises:
             ConfigError: the topic does not exist.
@@ -130,8 +130,8 @@ class OfflineTranslator:
 
 
 def registering_nothing(settings: Settings) -> Settings:
-    """Return the settings with registration disabled: ids are only looked up, because the service has already
-    registered the schemas.
+    """Return the settings without registration. Ids are only looked up, because the service has already registered the
+    schemas.
     """
     if settings.registry is None:
         return settings

@@ -19,7 +19,7 @@ _FIRST_STEP, _GROWTH = 1000, 4
 class DeadLetterSearch:
     """The dead letters of the present raw topics. Each partition of the dead-letter topic is read once.
 
-    Dead letters stay where they are when partitions are added to the topic, so all partitions are read.
+    When partitions are added to the topic, dead letters stay where they are. All partitions are therefore read.
 
     Args:
         places: the raw partitions.
@@ -65,8 +65,8 @@ class DeadLetterSearch:
 class EventSearch:
     """Reads a partition of the canonical topic backwards for the events of some raw records.
 
-    A raw partition's events are written in its order. Once the search has found an event of an earlier raw record, it
-    has therefore found everything, unless that record was a dead letter, whose events may follow at any time.
+    The events of a raw partition are written in its order. Once the search has found an event of an earlier raw record,
+    it has therefore found everything. The exception is a dead letter, whose events may follow at any time.
 
     Args:
         whole: the partition of the canonical topic.
@@ -104,8 +104,8 @@ class EventSearch:
         """Read until all events of the sample have been found.
 
         Args:
-            awaited: the numbers of the expected events by raw offset. The events of a record without expected events
-                may have been written earlier, so reading continues up to the events of an earlier record.
+            awaited: the numbers of the expected events by raw offset. If a record should have no events, some may still
+                have been written earlier. Reading therefore continues up to the events of an earlier record.
         """
         is_known = all(awaited.values())
         step = _FIRST_STEP
@@ -121,10 +121,10 @@ class EventSearch:
         return self._events.get(offset, {})
 
     def is_complete(self, offset: int) -> bool:
-        """Return whether the search has found all of a raw record's existing events, and none of its events has been
+        """Return whether the search has found all existing events of a raw record, and none of its events has been
         deleted.
 
-        Even the whole partition proves nothing about a record before the first event: if partitions were added to the
+        Even the whole partition proves nothing about a record before the first event. If partitions were added to the
         topic, the events of earlier records are in another one. A dead letter has no events unless it was replayed.
         """
         is_whole = self._begin == 0 and offset in self._dead

@@ -1,8 +1,8 @@
 """Fill a projection with the history from the canonical topic, in the projection's format.
 
-Events keep their order per raw partition, and each record is exactly the record that the service would have written.
-Every record in the projection must come from this command. If the history were appended after records from the service,
-rows would change in the wrong order. The command therefore begins with an empty projection, resumes where its last run
+Events keep their order within each raw partition. Each record is exactly what the service would have written. Every
+record in the projection must come from this command. If the history were appended after records from the service, rows
+would change in the wrong order. The command therefore begins with an empty projection, resumes where its last run
 ended, and rejects anything else.
 """
 
@@ -55,14 +55,15 @@ class Projected(Struct, frozen=True):
     """The counts and offsets of a run."""
 
     ranges: Sequence[Range]
-    """The offsets of the canonical topic that were read: up to the last offset when the run began."""
+    """The offsets of the canonical topic up to which events were read. They were the ends of the partitions when the
+    run began.
+    """
     counts: Mapping[str, int]
     """Events read, records `written`, and messages `refused`."""
 
 
 def project(settings: Settings, topic: str, say: Say, on_refused: Refused) -> Projected:
-    """Write the events that the canonical topic contains now to a projection, except those that an earlier run has
-    written.
+    """Write the events that are in the canonical topic now to a projection. Skip those that an earlier run has written.
 
     Args:
         topic: the projection's `topic` setting, including a template.
@@ -144,7 +145,7 @@ class _Run:
         return {(one.source, one.db, one.schema, one.table, one.id): one for one in schemas}
 
     def _write(self, events: Iterable[ChangeEvent], writer: _Writer) -> None:
-        """Write events' records as the service does: either all of a message's records or none."""
+        """Write the records of events as the service does: either all of a message's records or none."""
         for message, found in groupby(events, key=lambda event: event.id.rpartition("/")[0]):
             together = [*found]
             self._counts["events"] += len(together)
@@ -213,8 +214,8 @@ class _Run:
         self._patiently(lambda: self._progress.write(reached, _note(holds)))
 
     def _patiently(self, ask: Callable[[], Answer]) -> Answer:
-        """Retry requests that a broker cannot handle yet, because new partitions have no leader and a new group has no
-        coordinator.
+        """Retry requests that a broker cannot handle yet. New partitions have no leader at first, and a new group has
+        no coordinator.
         """
         return retry_until("leader or coordinator", lambda _: ask(), self._settings.timing.broker_wait, self._say)
 
@@ -236,7 +237,7 @@ class _Target:
             self._open = TableTopics(topics, settings, projection, self._template, self.max_bytes, say).open
 
     def place(self, event: ChangeEvent) -> Place:
-        """Return the destination for an event's records, which is the same as in the service."""
+        """Return the destination of an event's records. It is the same as in the service."""
         template = self._template
         topic = self.name if template is None else template.topic(event.source, event.db, event.schema, event.table)
         if topic not in self._partitions:

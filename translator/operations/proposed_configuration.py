@@ -1,5 +1,5 @@
-"""Turn findings about topics into a configuration file. Facts from the sample become settings, and everything else
-becomes comments.
+"""Turn findings about topics into a configuration file. Facts from the sample become settings. Everything else becomes
+a comment.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ _HOW_TO_CUT = (
 
 
 def _grouped(findings: Iterable[TopicFinding]) -> dict[str, list[TopicFinding]]:
-    """Return each source's findings, by a proposed name. Metadata topics reveal no options and are added to the topics
-    with rows.
+    """Return each source's findings, by a proposed name. Metadata topics reveal no options. They are added to the
+    topics with rows.
     """
     by_kind: dict[tuple[str, tuple[tuple[str, object], ...]], list[TopicFinding]] = {}
     alone: list[tuple[Verdict, TopicFinding]] = []
@@ -108,7 +108,7 @@ def _source(name: str, topics: Group) -> Iterator[str]:
 
 
 def _troubles(finding: TopicFinding) -> Iterator[str]:
-    """Return comments on sample messages that would not produce events with the unchanged file."""
+    """Return comments on the sample messages for which the unchanged file would not produce events."""
     verdict = finding.verdict
     if verdict is None:
         return
@@ -154,8 +154,7 @@ def _tables(topics: Group) -> Iterator[str]:
 
 
 def _comment(text: str, indent: int = 0) -> Iterator[str]:
-    """Return a comment that its content cannot end early, because the names of topics, tables and columns are
-    untrusted."""
+    """Return a comment that its content cannot end early. The names of topics, tables and columns are untrusted."""
     printable = "".join(char if char.isprintable() else "?" for char in text)
     margin = f"{' ' * indent}# "
     hanging = " " * (len(printable) - len(printable.lstrip()))
@@ -170,7 +169,7 @@ def _comment(text: str, indent: int = 0) -> Iterator[str]:
 
 
 def _scalar(value: object) -> str:
-    """Return a value on one line, regardless of the characters in it."""
+    """Return a value on one line, whatever characters it contains."""
     if isinstance(value, str) and not value.isprintable():
         return json.dumps(value)  # JSON strings are also YAML strings
     text = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=sys.maxsize)

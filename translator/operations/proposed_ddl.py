@@ -1,4 +1,4 @@
-"""The breaches of contracts that a proposed CREATE, ALTER, RENAME or DROP statement would cause."""
+"""Find out which contracts a proposed CREATE, ALTER, RENAME or DROP statement would break, and how."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from translator.errors import ConfigError
 from translator.operations.contracts import Breach, can_be_null
 
 DIALECTS = ("mysql", "oracle", "postgres", "tsql")
-"""The SQL dialects that a proposed statement may be in, by sqlglot's names."""
+"""The SQL dialects that a proposed statement may be in, by the names that sqlglot uses."""
 
 
 def breaches_by_statements(contracts: Sequence[TableContract], sql: str, dialect: str) -> tuple[list[Breach], int]:
-    """Return the breaches, and the number of statements that change a table with a contract. The statements apply one
-    after another.
+    """Return the breaches, and the number of statements that change a table with a contract. Statements apply one after
+    another.
 
     Raises:
-        ConfigError: a statement is not understood, so it could break a contract unnoticed.
+        ConfigError: a statement is not understood. It could break a contract unnoticed.
     """
     trees = syntax_trees(sql, dialect)
     if trees is None:
@@ -70,7 +70,7 @@ class _Table:
         self._exists = True
 
     def is_named(self, name: exp.Table) -> bool:
-        """Return whether a name can be this table's. Levels that the name does not have are not compared."""
+        """Return whether a name can be this table's. If the name lacks a level, this level is not compared."""
         table = self._contract.table
         wanted = [part.lower() for part in (table.db, table.schema, table.table) if part]
         given = [part.name.lower() for part in name.parts]
@@ -177,8 +177,8 @@ class _Table:
         return canonical_type(type_, self._dialect)
 
     def _is_same(self, wanted: ContractColumn, type_: exp.DataType) -> bool:
-        """Return whether this is the type at the source that the contract has. A masked column's type does not matter,
-        because its values are replaced.
+        """Return whether this is the type at the source that the contract has. The type of a masked column does not
+        matter, because its values are replaced.
         """
         if wanted.masked or wanted.native is None:
             return wanted.masked
@@ -225,9 +225,9 @@ _DECIMALS: Mapping[str, tuple[int, int]] = {"mysql": (10, 0), "tsql": (18, 0)}
 
 
 def canonical_type(type_: exp.DataType, dialect: str) -> str:
-    """Return the canonical type with the values of a source type, or the type's text if no canonical type is known.
+    """Return the canonical type that has the values of a source type. If there is none, return the text of the type.
 
-    Dialects may publish a wider type, which contains the same values.
+    A dialect may publish a wider type, which contains the same values.
     """
     name = type_.this.name
     if name == "DECIMAL":

@@ -1,4 +1,4 @@
-"""Recognize which product wrote a topic: each dialect reads a sample, and the one that understands it is chosen."""
+"""Recognize which product wrote a topic. Each dialect reads a sample, and the one that understands it is chosen."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ class RefusedMessages(Struct, frozen=True):
 
 
 class Verdict(Struct, frozen=True):
-    """A summary of how well a dialect understood the sample from a topic.
+    """A summary of how well a dialect understood the sample of a topic.
 
     Args:
-        sample: the messages that the dialect recognizes, with the changes from messages that it translates.
+        sample: the messages that the dialect recognizes. For those that it translates, the changes are included.
         translated: number of messages that have changes or are known markers.
         learned: number of metadata messages.
         waiting: number of messages that wait for metadata from another message.
@@ -84,13 +84,13 @@ class KeylessTable(Struct, frozen=True):
 
 
 class TopicFinding(Struct, frozen=True):
-    """The product that writes a topic's messages, and how it was recognized.
+    """The product that writes the messages of a topic, and how it was recognized.
 
     Args:
         messages: number of messages in the sample, not counting those without a value.
         verdict: the recognized dialect's verdict, or None.
         why: the reason in words, for the operator.
-        refusals: the reason of each dialect, by name, if no dialect recognized the messages.
+        refusals: if no dialect recognized the messages, the reason of each dialect by name.
     """
 
     topic: str
@@ -117,7 +117,7 @@ class TopicFinding(Struct, frozen=True):
 def recognise(
     samples: Mapping[str, Sequence[Message]], known: Mapping[str, DialectPlugin] = dialects.DIALECTS
 ) -> list[TopicFinding]:
-    """Return one finding per topic, in order. Metadata messages from one topic also apply to the other topics.
+    """Return one finding per topic, in order. Metadata messages from one topic also apply to the others.
 
     Args:
         known: the dialects to try, by name. A dialect without a recognizer is never recognized.
@@ -147,7 +147,7 @@ class _Trial:
 
 
 def teach(translator: Translator, catalog: MetadataCatalog, messages: Iterable[Message]) -> None:
-    """Let a translator's source learn all metadata messages, regardless of their topics. `judge` reports those it
+    """Let the source of a translator learn all metadata messages, whichever topic they are in. `judge` reports those it
     rejects.
     """
     for message in _until_overdue(translator, messages):
@@ -157,9 +157,7 @@ def teach(translator: Translator, catalog: MetadataCatalog, messages: Iterable[M
 
 
 def _until_overdue(translator: Translator, messages: Iterable[Message]) -> Iterator[Message]:
-    """Yield messages until a plug-in takes too long. The plug-in would take just as long for each of the other
-    messages.
-    """
+    """Yield messages until a plug-in takes too long. It would take just as long for each of the other messages."""
     for message in messages:
         yield message
         if getattr(translator.dialect, "overdue", False):

@@ -1,4 +1,4 @@
-"""The raw record that a written record states as its origin."""
+"""Find out which raw record a written record comes from, according to its origin."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class RecordOrigin(Struct, frozen=True):
     content: bytes
     """An event's digest, or a dead letter's code."""
     refused: bool = False
-    """True if the dead letter is for a message that is missing only from a projection."""
+    """True if the message of the dead letter is missing only from a projection."""
 
 
 def of_event(record: Any) -> RecordOrigin | None:

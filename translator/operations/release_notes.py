@@ -1,4 +1,4 @@
-"""Read the differences and steps that releases announce, from the file in the package."""
+"""Read which differences and steps the releases announce. The file with them is part of the package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Translate a range of a raw topic again into a separate topic. The bytes are the same as the service would write, but
+"""Translate a range of a raw topic again, into a separate topic. The bytes are those that the service would write, but
 the service's topics do not change.
 """
 
@@ -49,7 +49,7 @@ def retranslate(again: OfflineTranslator, wanted: Selection, say: Say, bury: Bur
     """Write the events of a range to the separate topic, and return the account.
 
     Args:
-        bury: called for each message that cannot be translated or whose records do not fit the topic.
+        bury: called for each message that cannot be translated, or whose records do not fit the topic.
 
     Raises:
         ConfigError: a topic or range does not exist, or the service reads or writes the topic.
@@ -95,7 +95,7 @@ def _wanted(selection: Selection, translation: Translation) -> list[Record]:
 
 
 def _make(again: OfflineTranslator, output: str) -> None:
-    """Create or check the topic just like the service's topics."""
+    """Create or check the topic just like the service's own topics."""
     settings = again.settings
     if settings.writes(output):
         raise ConfigError(f"the service writes to topic {output}; choose another topic for --output")

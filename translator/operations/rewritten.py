@@ -1,4 +1,4 @@
-"""Compare a release's output for a raw record with the output of this release."""
+"""Compare what another release and this one write for a raw record."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from translator.translation.dead_letter import DeadLetter
 
 EVENTS, OUTCOME, CODE = "(number of events)", "(outcome)", "(code of the dead letter)"
 REJECTED = "(events became a dead letter)"
-"""A release that announces other outcomes does not announce this outcome."""
+"""If a release announces other outcomes, it does not announce this one."""
 
 # Dead letters with these codes depend on other messages or on topics, and not only on the message.
 _NOT_OF_THE_MESSAGE = frozenset({ErrorCode.HELD, ErrorCode.TOPIC_REFUSED})
@@ -47,9 +47,10 @@ def _as_read(record: Record) -> EventRecord:
 
 
 def differences(before: Written, now: Rewritten) -> frozenset[str] | None:
-    """Return how two results for a raw record differ, as envelope fields or differences in parentheses.
+    """Return how two results for a raw record differ. The differences are envelope fields, or descriptions in
+    parentheses.
 
-    None if they cannot be compared, because the dead letter's reason is not the message.
+    Return None if they cannot be compared, because the message is not the reason for the dead letter.
     """
     if before.events:
         if now.letter is not None:

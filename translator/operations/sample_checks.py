@@ -1,6 +1,4 @@
-"""Check a sample of each raw topic: account for every record, and name the product if it differs from the configured
-one.
-"""
+"""Check a sample of each raw topic. Account for every record, and name the product if it is not the configured one."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ from translator.resolution.builders import build_translators
 from translator.translation.metadata_catalog import MetadataCatalog
 
 State: TypeAlias = Literal["ok", "note", "WRONG"]
-"""The levels of a result. The operator must judge each `note`, which does not prevent `run` from starting."""
+"""The levels of a result. The operator must judge each `note`, but it does not prevent `run` from starting."""
 
 
 class Check(Struct, frozen=True):
@@ -62,7 +60,7 @@ def sample_checks(
 def _seen_tables(
     settings: Settings, catalog: MetadataCatalog, sources: Mapping[str, str], samples: Mapping[str, Sequence[Message]]
 ) -> SeenTables:
-    """Return the tables and columns in the samples before masking, because masks may remove columns."""
+    """Return the tables and columns in the samples as they were before masking, because masks may remove columns."""
     unmasked = build_translators(settings.model_copy(update={"masks": MasksSettings()}), catalog)
     seen: dict[tuple[str, str], dict[str, str | None]] = {}
     for topic, messages in samples.items():
@@ -83,9 +81,7 @@ def _columns(change: RowChange) -> dict[str, str | None]:
 
 
 def _is_unreadable(verdict: Verdict, *, registry: bool) -> bool:
-    """Return whether the topic has messages, but no message can be read, either now or with metadata from earlier
-    records.
-    """
+    """Return whether the topic has messages but none of them can be read, even with metadata from earlier records."""
     pending = verdict.waiting + (verdict.unregistered if registry else 0)
     return not verdict.understood and not pending and bool(verdict.unregistered + verdict.rejected)
 

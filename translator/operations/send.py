@@ -48,7 +48,7 @@ def send(settings: Settings, topic: str, value: bytes, seconds: float, say: Call
     Raises:
         ConfigError: no source reads the topic, or the topic does not exist.
         FatalError: the message cannot be written, or the result cannot be read.
-        RetryableError: no broker responds, or no result arrived in time.
+        RetryableError: no broker responds, or no result arrives in time.
     """
     client = client_config.librdkafka(settings.kafka)
     topics = TopicAdmin(client)

@@ -1,6 +1,7 @@
-"""Read the service's state from the topics alone: positions, lag, stops, dead letters, holds and the newest schemas.
+"""Read the service's state from nothing but the topics: positions, lag, stops, dead letters, holds and the newest
+schemas.
 
-Reading the state does not require joining a group, so this also works while the service is stopped.
+This does not require joining a group, so it also works while the service is stopped.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ class PartitionStatus(Struct, frozen=True):
 
     Args:
         committed: the offset at which the group resumes, or None if the group has committed nothing.
-        lag: the number of unread offsets, some of which have no record.
-        behind_seconds: the age of the oldest unread record, by its timestamp, or 0 if all records were read.
+        lag: the number of unread offsets. Some of them have no record.
+        behind_seconds: the age of the oldest unread record by its timestamp, or 0 if all records have been read.
         rate: the offsets per second since the last refresh, or None at the first refresh.
     """
 

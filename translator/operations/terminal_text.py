@@ -1,11 +1,11 @@
-"""Untrusted text on the operator's terminal: table, topic and header names come from messages."""
+"""Print untrusted text on the operator's terminal. The names of tables, topics and headers come from messages."""
 
 from __future__ import annotations
 
 
 def shown(text: str) -> str:
-    """Return the text in one line. Characters that move the cursor, change colors, or reverse the text direction are
-    escaped as in JSON, so that JSON stays valid.
+    """Return the text in one line. Characters that move the cursor, change colors or reverse the text direction are
+    escaped as in JSON, so JSON remains valid.
     """
     if text.isprintable():
         return text

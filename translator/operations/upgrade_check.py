@@ -21,7 +21,7 @@ class DifferenceGroup(Struct):
     """Raw records of a source whose results differ in the same way.
 
     Args:
-        fields: the fields that differ, or differences in parentheses.
+        fields: the fields that differ, or other differences in parentheses.
         announced: whether the notes of the releases announce all of these fields for the source's dialect.
         first: the first raw records, as topic/partition@offset.
     """
@@ -38,8 +38,8 @@ class UpgradeReport(Struct):
     """The result. `records` = `equal` + `different` + `not_found` + `not_compared`.
 
     Args:
-        not_found: the number of records whose output no longer exists, for example because of the topic's retention.
-        not_compared: the number of dead letters that were not caused by their message and have not been replayed.
+        not_found: the number of records whose output no longer exists, for example because the topic did not retain it.
+        not_compared: the number of dead letters that were not caused by their message, and that nobody has replayed.
     """
 
     since: str

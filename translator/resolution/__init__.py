@@ -1,1 +1,1 @@
-"""Convert the bytes of one message to the records to write: the single path that the service and every command use."""
+"""Convert the bytes of a message to the records to write. The service and every command use this single path."""

@@ -59,7 +59,7 @@ def build_translators(
 
 
 def _field_at_fault(dialect: str) -> str:
-    """Return the setting that contains the mistake: `dialect` if the dialect cannot be used with any options."""
+    """Return the setting that contains the mistake. It is `dialect` if no options would make the dialect work."""
     try:
         dialects.plugin_of(dialect)
     except ConfigError:
@@ -106,7 +106,7 @@ def build_codecs(
     """Create the codec for each event topic, keyed by topic, with the canonical topic first.
 
     Args:
-        avro_header: returns the header for a topic's Avro values; called only for topics with Avro.
+        avro_header: returns the header for the Avro values of a topic. It is called only for topics with Avro.
         ids: returns the ids of table schemas, for projections that use such ids; called only when events are encoded.
 
     Raises:
@@ -155,10 +155,10 @@ def ids_of(schemas: RegisteredSchemas | None) -> SchemaIds:
 
 
 def avro_header(settings: Settings, topic: str) -> bytes:
-    """Return the header that identifies the schema of a topic's values: the registry id or, without a registry, the
-    fingerprint.
+    """Return the header that identifies the schema of a topic's values. It contains the registry id or, without a
+    registry, the fingerprint.
 
-    The id is requested once and is then part of every value, so a later registry outage has no effect.
+    The id is requested once and is then part of every value. A later outage of the registry therefore has no effect.
     """
     if settings.registry is None:
         return HEADER

@@ -1,7 +1,7 @@
-"""Determine the final result for a message: the records to write, or the reason why it has no records.
+"""Determine the final result for a message: the records to write, or the reason why there are none.
 
-The service, `audit`, `explain`, `retranslate`, `dlq replay` and `translator translate` all use this single path. A
-check with a different path would only test a copy of the service. This module neither writes nor waits.
+The service, `audit`, `explain`, `retranslate`, `dlq replay` and `translator translate` all use this single path. If a
+check used another path, it would test nothing but a copy of the service. This module neither writes nor waits.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class EventOutput(Struct, frozen=True):
 
     codec: Encoder
     to: OutputTopic
-    """If routes are set, the output has several topics: `topic` is the template, and `partitions` is unused."""
+    """If routes are set, the output has several topics. `topic` is then the template, and `partitions` is not used."""
     routes: Routes | None = None
 
 
@@ -81,11 +81,11 @@ class Translation(Struct, frozen=True, gc=False):
     """The message's events, or the events that its metadata announces."""
     outputs: Encoded = ()
     schemas: Mapping[str, Record] = _NO_SCHEMAS
-    """Schema records by key, for schemas that the events refer to and that, according to the catalog, have not been
+    """Schema records by key. The events refer to these schemas, and according to the catalog, they have not been
     published yet.
     """
     metadata: Record | None = None
-    """The record that informs other processes of the metadata in the message, unless a newer document is known."""
+    """The record with which other processes learn the metadata in the message, unless a newer document is known."""
 
     @property
     def canonical(self) -> list[Record]:
@@ -123,8 +123,8 @@ class Translation(Struct, frozen=True, gc=False):
 
     @property
     def is_settled(self) -> bool:
-        """Return whether the result contains only events that every output accepts, and no schema has to be published
-        before them.
+        """Return whether every output accepts all events in the result, and no schema has to be published before
+        them.
         """
         settled = self.events is not None and self.events is self.outcome and not self.schemas
         return settled and all(type(records) is list for records in self.outputs)
@@ -134,8 +134,8 @@ Resolved: TypeAlias = Translation | TakenMessage | Learned | Needs
 """The result for one message in a run of messages."""
 
 TAKEN = "taken"
-"""The native path's outcome for a message that it translated. For any other message, the outcome is the reason why it
-was not translated.
+"""The native path's outcome for a message that it translated. For any other message, the reason why the native path did
+not translate it.
 """
 
 
@@ -230,8 +230,8 @@ class Resolver:
     def learn(self, translator: Translator, message: Message, learned: Learned) -> Translation | Needs:
         """Resolve a metadata message and learn it.
 
-        If the metadata cannot be written for other processes or cannot be announced, it is not learned here either, and
-        the message becomes a dead letter.
+        If the metadata cannot be written or announced to other processes, it is not learned here either. The message
+        then becomes a dead letter.
         """
         record = document_record(translator.source, learned.key, learned.document)
         if too_large := self._too_large(translator, message, [record], self._outputs.metadata):
@@ -259,8 +259,8 @@ class Resolver:
         return Translation(learned, learned, announced, encoded, schemas, record if newest else None)
 
     def _encode(self, translator: Translator, message: Message, events: Events) -> Encoded | Needs:
-        """Return all records for all events, by output, before the first record is written, or the missing metadata
-        without which the events cannot be encoded.
+        """Return all records of all events by output, before the first one is written. If metadata is missing without
+        which the events cannot be encoded, return that metadata.
         """
         try:
             return [self._records(translator, message, events, output) for output in self._outputs.events]
@@ -281,7 +281,7 @@ class Resolver:
         """Return the schemas to publish before the events, or the reason why nothing from the message can be written.
 
         If the canonical topic cannot accept one of the message's records, the message is written to no output. If only
-        a projection cannot accept a record, the message is missing only from that projection.
+        a projection cannot accept a record, the message is missing only from this projection.
         """
         canonical = encoded[0]
         if isinstance(canonical, DeadLetter):

@@ -1,4 +1,4 @@
-"""Find the topic for each record in projections whose topics are derived from table names."""
+"""Find the topic of each record in projections whose topics are named after tables."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ Levels: TypeAlias = tuple[str, str | None, str | None, str | None]
 """Source, database, schema and table."""
 
 _KEPT = 4096
-"""Maximum number of tables whose topics are cached. A limit is needed because table names come from messages."""
+"""Maximum number of tables whose topics are cached. A limit is needed, because table names come from messages."""
 
 _REFUSED_SECONDS = 60.0
 """Seconds before the next attempt to open a topic that could not be opened."""
 
 
 class TopicRefused(CdcError):
-    """A topic cannot be created or used: its name collides with another topic's name, or the topic is missing and must
-    not be created, or it accepts only smaller records.
+    """A topic cannot be created or used. Its name collides with that of another topic, it is missing and must not be
+    created, or it accepts only smaller records.
     """
 
 
 class Routes:
-    """One projection's topics, each opened before its first record is written.
+    """The topics of one projection. Each is opened before its first record is written.
 
     Args:
         open_topic: called in a thread, once per topic unless it fails.
@@ -57,15 +57,15 @@ class Routes:
         self._refused: dict[str, tuple[float, str]] = {}
 
     def without_brokers(self) -> Routes:
-        """Return the same routes for a dry run, which neither creates topics nor requests anything."""
+        """Return the same routes for a dry run. They neither create topics nor request anything."""
         return Routes(self._template, lambda _topic: 1, self._allowed)
 
     async def partitions(self, topic: str) -> int:
         """Return a topic's number of partitions.
 
         Raises:
-            TopicRefused: the topic cannot be created or used. Its name comes from a message, so only this table is
-                affected.
+            TopicRefused: the topic cannot be created or used. Its name comes from a message, so nothing but this table
+                is affected.
             RetryableError: no broker responded.
         """
         known = self._partitions.get(topic)

@@ -1,4 +1,4 @@
-"""The Faust app, which reads topics, translates, writes topics and commits. No other file creates an app."""
+"""Define the Faust app. It reads topics, translates, writes topics and commits. No other file creates an app."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def create_app(components: Components, datadir: str) -> BoundedStopApp:
 
 
 def _attach(app: BoundedStopApp, components: Components, stopper: FailStop) -> None:
-    """Make the consumer hand over partitions in the way that the pipeline requires."""
+    """Make the consumer hand over partitions as the pipeline requires it."""
 
     def given_up() -> None:
         components.pipeline.forget()
@@ -138,7 +138,7 @@ def _watchdog(app: BoundedStopApp, components: Components) -> Watchdog:
 
 
 def _log_end(app: BoundedStopApp, components: Components, code: int) -> None:
-    """Log the last line, unless the error that ended the process has been logged."""
+    """Log the last line, unless the error that ended the process has already been logged."""
     if code == 0:
         log.info("stopped", exit_code=code, **components.summary.total())
     elif not app.ending:

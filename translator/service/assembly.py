@@ -1,4 +1,4 @@
-"""Create the service's components from its settings: translators, codecs, the registry, transactions."""
+"""Create the components of the service from its settings: translators, codecs, the registry, transactions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ log = structlog.get_logger("translator")
 def build_native_paths(
     settings: Settings, translators: Mapping[str, Translator], outputs: Outputs, metrics: Metrics
 ) -> dict[str, NativePath]:
-    """Return the native path for each source that has such a path, and log why the other sources do not have it."""
+    """Return the native path of each source that has one. For all other sources, log why they have none."""
     wanted = [(output.codec, output.to.max_bytes) for output in outputs.events]
     paths = {}
     for source, translator in translators.items():
@@ -85,7 +85,7 @@ def open_transactions(
     """Return the delivery that writes transactions.
 
     Args:
-        on_end: called after each transaction with the number of seconds that ending the transaction took.
+        on_end: called after each transaction, with the seconds that it took to end the transaction.
     """
     seconds = settings.timing.delivery
     name = transactional_id(settings)
@@ -104,8 +104,8 @@ def open_transactions(
 
 
 def transactional_id(settings: Settings) -> str:
-    """Return a name that no other running process uses. The next process on the same host uses the same name, so that
-    it can immediately end the transaction that a killed process left open. On a single host, the probe port
-    distinguishes the processes.
+    """Return a name that no other running process uses. The next process on the same host uses the same name. It can
+    therefore immediately end the transaction that a killed process left open. If several processes run on one host, the
+    probe port distinguishes them.
     """
     return f"{settings.group}-{socket.gethostname()}-{settings.web.port}"

@@ -1,4 +1,4 @@
-"""Background loops: delivery reports, the group's shared state, new topics, and work reports."""
+"""Run loops in the background: delivery reports, the group's shared state, new topics, and work reports."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _REAP_SECONDS = 0.005
 
 
 class BackgroundTasks:
-    """The service's background loops. An error in any loop stops the process, but the topic check continues while
+    """The service's background loops. An error in any loop stops the process. Only the topic check continues while
     brokers are down.
     """
 
@@ -63,7 +63,7 @@ class BackgroundTasks:
                 await self._stopper.trigger(error)
 
     async def watch_topics(self) -> None:
-        """Stop the process if a topic was recreated, because its records would get the old topic's id. Add new topics
+        """If a topic was recreated, stop the process, because its records would get the old topic's id. Add new topics
         that match a pattern.
         """
         components = self._components
@@ -93,7 +93,7 @@ class BackgroundTasks:
                 await self._stopper.trigger(error)
 
     async def summarise(self) -> None:
-        """Log summary lines even if nothing was done, because they show that the process is alive."""
+        """Log summary lines even if there was nothing to do, because they show that the process is alive."""
         components, seconds = self._components, self._components.settings.timing.summary
         while seconds and not self._stopper.dead:
             await asyncio.sleep(seconds)

@@ -1,4 +1,4 @@
-"""Prepare everything before Faust starts, so that data is read only after the catalog is loaded."""
+"""Prepare everything before Faust starts. Data is then read only after the catalog is loaded."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def prepare(settings: Settings, *, accept_gap: bool = False) -> Components:
         accept_gap: see `start_offsets.StartOffsets`.
 
     Raises:
-        ConfigError: as for `connect`. Also, two sources claim one topic, or this user is not allowed to read with the
-            group.
+        ConfigError: as for `connect`. It also raises this if two sources claim one topic, or if this user may not read
+            with the group.
         RetryableError: a service that `connect` needs does not respond, or no topic can be read.
     """
     transactional = settings.delivery == "exactly_once"

@@ -1,5 +1,5 @@
-"""Limit the rate of log lines for events that may happen thousands of times a second. The first few lines of each kind
-are written, and all further lines are only counted.
+"""Limit the rate of log lines about events that may happen thousands of times a second. The first few lines of each
+kind are written. All others are only counted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The state of the broker connection. An outage produces two log lines, and not one for each failed request."""
+"""Track the connection to the brokers. An outage produces two log lines, instead of one for each failed request."""
 
 from __future__ import annotations
 

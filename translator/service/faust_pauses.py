@@ -1,4 +1,4 @@
-"""Replace Faust's fixed pauses by waiting for the actual condition. This saves a second at each start and each stop."""
+"""Wait for the actual condition instead of Faust's fixed pauses. This saves a second at each start and each stop."""
 
 from __future__ import annotations
 

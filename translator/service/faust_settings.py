@@ -64,7 +64,7 @@ def faust_settings(settings: Settings, datadir: str) -> dict[str, Any]:
 
 
 def checked(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Check setting names, because Faust silently ignores unknown settings."""
+    """Check the names of settings, because Faust silently ignores unknown ones."""
     unknown = set(given) - faust.Settings.setting_names() - {"env"}
     if unknown:
         raise TypeError(f"Faust has no setting {', '.join(sorted(unknown))}")

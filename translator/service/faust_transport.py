@@ -1,9 +1,10 @@
-"""Batch transport: a Faust event is a fetch, which consists of batches, each with the records from one partition.
+"""Process records in batches. A Faust event is a fetch, which consists of batches, each with the records of one
+partition.
 
-Plain Faust handles one event per record (3 to 7 thousand a second), loses messages when one acknowledgment overtakes
+Plain Faust handles one event per record (3 to 7 thousand a second). It loses messages when one acknowledgment overtakes
 another, and commits nothing on a rebalance. Here, Faust handles one event per fetch, because each event costs as much
-as 50 messages. `BatchConsumer.unpack` returns its batches, which are processed and acknowledged separately.
-Acknowledgments are strictly in order per partition, so the only bookkeeping is one offset per partition. A rebalance
+as 50 messages. `BatchConsumer.unpack` returns the batches of a fetch. They are processed and acknowledged separately.
+Acknowledgments are strictly in order within a partition, so one offset per partition is enough bookkeeping. A rebalance
 first waits for the work in flight. tests/translator/service/test_transport_contract.py checks every name from Faust,
 mode and aiokafka that this module uses. Private names are used only in this module, in faust_pauses.py, in
 fetched_records.py and in paced_fetcher.py.
@@ -36,14 +37,14 @@ _PAUSED_SECONDS = 0.01
 
 
 class BatchConsumerThread(driver.AIOKafkaConsumerThread):
-    """A consumer thread with features that Faust's lacks: it reads only committed records, waits only briefly for idle
-    partitions, and commits metadata with offsets.
+    """A consumer thread with features that Faust's own lacks. It reads only committed records, waits only briefly for
+    idle partitions, and commits metadata with offsets.
 
     Args:
         note: returns the metadata to commit with a topic's offset.
-        fetch_wait_ms: how long a broker may delay the response to an empty fetch. Each broker serves one fetch at a
-            time, so an idle partition would block busy partitions for Faust's fixed 1.5 s. On a topic whose second
-            partition was idle, 50 ms increased the rate from 3.2 to 9.7 thousand records a second.
+        fetch_wait_ms: how long a broker may delay its response to a fetch without records. Each broker serves one fetch
+            at a time, so an idle partition would block busy partitions for Faust's fixed 1.5 s. On a topic whose second
+            partition was idle, 50 ms raised the rate from 3.2 to 9.7 thousand records a second.
     """
 
     def __init__(self, *args: Any, note: Callable[[str], str], fetch_wait_ms: int, **kwargs: Any) -> None:
@@ -58,8 +59,8 @@ class BatchConsumerThread(driver.AIOKafkaConsumerThread):
         return consumer
 
     def verify_event_path(self, now: float, tp: TP) -> None:
-        """Do nothing, because the lag metrics and the watchdog watch progress. Upstream logs a page of text about a
-        possible bug for every partition that is waiting or stopped.
+        """Do nothing, because the lag metrics and the watchdog observe the progress. For every partition that is
+        waiting or stopped, upstream logs a page of text about a possible bug.
         """
 
     async def _commit(self, offsets: Mapping[TP, int]) -> bool:
@@ -85,11 +86,11 @@ class BatchConsumerThread(driver.AIOKafkaConsumerThread):
 class Drain(NamedTuple):
     """The handover of partitions.
 
-    `begin` is called first, so that batches waiting for something other than delivery are released (`give_back`).
-    In-flight records then have `seconds` to be delivered. This time must be less than `broker_rebalance_timeout`.
-    Otherwise, the broker reassigns the partitions during the delivery. If time runs out, `failed` is called, which
-    stops the process. `given_up` is called once this process no longer owns the partitions. If `dead` returns true,
-    nothing is delivered any more, so the handover does not wait.
+    `begin` is called first. It releases batches that wait for something other than delivery (`give_back`). The records
+    in flight then have `seconds` to be delivered. This must be less than `broker_rebalance_timeout`. Otherwise, the
+    broker reassigns the partitions during the delivery. If time runs out, `failed` is called, which stops the process.
+    `given_up` is called once this process no longer owns the partitions. If `dead` returns true, nothing is delivered
+    any more, so the handover does not wait.
     """
 
     seconds: float
@@ -123,8 +124,8 @@ class BatchConsumer(driver.Consumer):
         )
 
     def on_buffer_full(self, tp: TP) -> None:
-        """Do nothing, because a full queue blocks the fetch loop, which provides back-pressure. Stock Faust sleeps for
-        a second here.
+        """Do nothing. A full queue blocks the fetch loop, which is all the back-pressure that is needed. Stock Faust
+        sleeps for a second here.
         """
 
     @property
@@ -154,11 +155,11 @@ class BatchConsumer(driver.Consumer):
         return True
 
     def shorten(self, message: Any, offset: int) -> None:
-        """Let a batch end at an earlier record, because nothing after that record is processed."""
+        """Let a batch end at an earlier record, because nothing after it is processed."""
         message.offset = offset
 
     def give_back(self, message: Any) -> None:
-        """Forget a batch that will not be completed. The records in the batch are read again from the last committed
+        """Forget a batch that will not be completed. The records of the batch are read again from the last committed
         offset.
         """
         self._unacked_messages.discard(message)
@@ -221,8 +222,8 @@ class BatchConsumer(driver.Consumer):
         """Set the start positions for assigned partitions. Upstream calls this after each assignment, before passing on
         records.
 
-        For a partition without a committed offset, an offset is committed first, so that its start position is
-        determined only once. If a position cannot be determined, the process stops.
+        If a partition has no committed offset, an offset is committed first. Its start position is therefore determined
+        only once. If a position cannot be determined, the process stops.
         """
         assigned = self.assignment()
         if not assigned:
@@ -266,10 +267,11 @@ class BatchConsumer(driver.Consumer):
         await _moving()
 
     async def resubscribe(self, topics: set[str]) -> bool:
-        """Subscribe to other topics, which triggers a rebalance. Returns False if a rebalance is already in progress.
+        """Subscribe to other topics, which triggers a rebalance. It returns False if a rebalance is already in
+        progress.
 
-        Everything is delivered and committed first, because aiokafka forgets the assignment immediately. During the
-        revocation that follows, nothing is in flight, and nothing can be committed.
+        Everything is delivered and committed first, because aiokafka forgets the assignment immediately. When the
+        partitions are then revoked, nothing is in flight, and nothing can be committed.
         """
         generation = self.app.consumer_generation_id
         if self.app.rebalancing:
@@ -319,7 +321,7 @@ class BatchConsumer(driver.Consumer):
         """If records were fetched while the flow was stopped, fetch them again from the start positions.
 
         A fetch that began before a rebalance may end after the positions are set, and consume the first records.
-        Upstream then seeks to the committed offsets, but never to offset 0, so those records would be lost.
+        Upstream then seeks to the committed offsets, but never to offset 0, so these records would be lost.
         """
         try:
             await self.seek_wait(self._placed)
@@ -328,7 +330,7 @@ class BatchConsumer(driver.Consumer):
 
 
 async def _moving() -> NoReturn:
-    """Wait until cancelled by the next rebalance or by the end of the process."""
+    """Wait until the next rebalance, or the end of the process, cancels this."""
     await asyncio.Event().wait()
     raise AssertionError
 

@@ -1,9 +1,10 @@
-"""Measure the lag of the partitions that this process owns, using the brokers' end offsets instead of the last fetch.
+"""Measure the lag of the partitions that this process owns. It is based on the brokers' end offsets, not on the last
+fetch.
 
-A lag based on fetches stops changing when fetching stops, which is exactly when the lag matters. End offsets are
+A lag based on fetches stops changing when fetching stops, and this is exactly when the lag matters. End offsets are
 therefore requested from the brokers. If nothing was acknowledged since the last check, the lag in time is the age of
-the first unacknowledged record, which grows while the partition is stuck. Once everything has been read, both numbers
-are 0.
+the first unacknowledged record. It grows while the partition is stuck. Once everything has been read, both numbers are
+0.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Reached(Struct, frozen=True):
 
     Args:
         next_offset: the first unacknowledged record's offset.
-        newest_ms: the last acknowledged record's timestamp, in milliseconds since 1970. None if nothing was
+        newest_ms: the last acknowledged record's timestamp, in milliseconds since 1970. None if nothing has been
             acknowledged since the assignment.
     """
 
@@ -172,7 +173,7 @@ class RawTopicLag:
         return {place: self._lag(place, of, ends[place]) for place, of in reached.items()}
 
     def _lag(self, place: Place, of: Reached, end: int) -> PartitionLag:
-        """Return a partition's lag. A record is read only if the partition made no progress, and no record is read
+        """Return a partition's lag. A record is read only if the partition made no progress. No record is read
         twice.
         """
         records = max(0, end - of.next_offset)

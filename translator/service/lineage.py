@@ -1,6 +1,6 @@
-"""Describe the service to an OpenLineage backend: one job for each raw topic, with its tables, columns and masks.
+"""Describe the service to an OpenLineage receiver: one job for each raw topic, with its tables, columns and masks.
 
-The schemas topic has the columns of a table, and acknowledged batches show which raw topic contains which tables.
+The schemas topic contains the columns of a table. Acknowledged batches show which tables are in a raw topic.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _Table: TypeAlias = tuple[str | None, str | None, str]
 """Database, schema and table."""
 
 _TABLES = 1000
-"""Maximum number of tables per raw topic that its job lists, because table names come from messages."""
+"""Maximum number of tables that the job of a raw topic lists. Table names come from messages, so there may be many."""
 
 _COLUMNS = 10_000
-"""Maximum number of columns per raw topic that its job lists. Each output repeats them, with about 250 bytes each, and
-building an event takes the processor from the messages.
+"""Maximum number of columns per raw topic that its job lists. Each output repeats them, at about 250 bytes each, and
+building an event takes processor time away from messages.
 """
 
 _NO_TYPES: Mapping[str, str] = {}
@@ -144,7 +144,7 @@ def _outputs(settings: Settings) -> dict[str, TableFilter | None]:
 
 def _mask_of(column: Column, masks: TableMasks | None) -> str | None:
     """Return the mask of a column in a published schema. Such a schema has the types after masking, so a rule for a
-    type is taken to match. A masked column has no type of its source.
+    type is assumed to match. A masked column has lost its type at the source.
     """
     if masks is None or column.native is not None:
         return None

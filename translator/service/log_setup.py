@@ -1,4 +1,4 @@
-"""One log stream for our lines and those from Faust, mode and aiokafka: JSON in production, console on a terminal."""
+"""Write one log for our lines and those of Faust, mode and aiokafka: JSON in production, console on a terminal."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def configure(log_format: str, log_level: str) -> bool:
 
 
 def log_end(error: Exception, code: int, *, with_traceback: bool = False) -> None:
-    """Log the last line of a process that an error ends before Faust runs."""
+    """If an error ends the process before Faust runs, log the last line."""
     log = structlog.get_logger("translator")
     fields = {"exc_info": error} if with_traceback else {}
     log.critical("stopping", error=str(error), error_type=type(error).__name__, exit_code=code, **fields)

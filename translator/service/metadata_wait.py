@@ -1,8 +1,8 @@
-"""Handle messages whose metadata has not arrived: how long they wait, and what happens to them afterwards.
+"""Handle messages whose metadata has not arrived: how long they wait, and what happens to them then.
 
 A wait blocks only its own partition (`partition_workers`). The wait ends when the metadata is learned, when time runs
-out, or when the partition is handed over. In the last case, nothing from the message has been written, and the
-partition's next owner waits instead.
+out, or when the partition is handed over. In the last case, nothing from the message has been written. The partition's
+next owner waits instead.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _LONGEST_PAUSE = 10.0
 
 MISSES, MISSES_SECONDS = 3, 600.0
 """The maximum number of unsuccessful waits for a source, and the period in seconds. After that, the source's messages
-do not wait for other metadata. The keys come from messages, so anyone who writes a message could otherwise stop its
+do not wait for other metadata. The keys come from messages. Otherwise, anyone who can write a message could stop its
 partition again and again.
 """
 
 ASK_AGAIN = 10.0
-"""Seconds between two queries to the registry for the same unknown schema. Messages do not wait for it."""
+"""Seconds between two requests to the registry for the same unknown schema. Messages do not wait for it."""
 
 RegisterSchema = Callable[[str, str], None]
 """Registers one of our schemas, by subject and text (`RegisteredSchemas.register`)."""
@@ -56,7 +56,7 @@ class WaitCancelled(Exception):
 
 
 class MetadataWaiter:
-    """Gets the metadata that messages need, from other messages or from the schema registry.
+    """Gets the metadata that messages need, either from other messages or from the schema registry.
 
     Args:
         seconds: how long a message waits (`timing.metadata_wait`).
@@ -96,7 +96,7 @@ class MetadataWaiter:
     async def resolve(
         self, resolver: Resolver, translator: Translator, message: Message, result: Result | None = None
     ) -> Translation:
-        """Resolve a message once the metadata that it needs is available, or the wait for the metadata has ended.
+        """Resolve a message once its metadata is available, or the wait for it has ended.
 
         Raises:
             WaitCancelled: the wait was cancelled before that.
@@ -122,7 +122,8 @@ class MetadataWaiter:
             )
 
     async def obtain(self, translator: Translator, needs: Needs) -> MessageError | None:
-        """Wait for metadata. Returns None once it is learned, or the reason why the message cannot be read.
+        """Wait for metadata. It returns None once the metadata is learned, or the reason why the message cannot be
+        read.
 
         Raises:
             WaitCancelled: the wait was cancelled before that.
@@ -225,7 +226,7 @@ class MetadataWaiter:
                 pause = min(pause * 2, _LONGEST_PAUSE)
 
     async def _ask(self, about: Hashable, question: Callable[[], T]) -> T:
-        """Query the registry in a thread, only once for all partitions that need the result."""
+        """Ask the registry in a thread, only once for all partitions that need the result."""
         task: asyncio.Task[T] | None = self._asking.get(about)
         if task is None:
             task = self._asking[about] = asyncio.create_task(asyncio.to_thread(question))

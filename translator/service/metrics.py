@@ -1,7 +1,7 @@
 """All metrics, with their labels and help.
 
 The accounting counters are incremented together when a batch is acknowledged. At every scrape, `records_in = translated
-+ dead + skipped + learned` is therefore true for each partition.
++ dead + skipped + learned` therefore holds for each partition.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LATENCY_BOUNDS = (
 M = TypeVar("M", bound=MetricWrapperBase)
 
 Counted: TypeAlias = tuple[str | None, str | None, str | None, str]
-"""Database, schema and table, and the operation or, for events that are not rows, the kind."""
+"""Database, schema and table. For rows, the operation follows, and for other events, the kind."""
 
 
 class BatchAccount(Struct):
@@ -47,27 +47,27 @@ class BatchAccount(Struct):
     skipped: Tallies[str] = field(default_factory=Tallies)
     changes: Tallies[Counted] = field(default_factory=Tallies)
     committed_us: dict[Counted, int] = field(default_factory=dict)
-    """Commit time of the last event for each table, where known, in microseconds since 1970."""
+    """The commit time of the last event of each table, as far as it is known, in microseconds since 1970."""
     newest_us: int | None = None
     """Commit time of the last event that has a commit time."""
     statements: Tallies[tuple[Counted, str]] = field(default_factory=Tallies)
-    """Row changes that statements announced but no event contains, by table and note."""
+    """Row changes that a statement announced but that no event contains, by table and note."""
     written: Tallies[str] = field(default_factory=Tallies)
     refused: Tallies[tuple[str, str]] = field(default_factory=Tallies)
     """Records that were translated but could not be written to a projection, by projection and code."""
     native: Tallies[str] = field(default_factory=Tallies)
-    """Records by outcome on the native path: translated, or the reason why the plain path handled them."""
+    """Records by what the native path did: translated, or the reason why the plain path handled them."""
     next_offset: int | None = None
     """Offset of the raw record after the batch, or None if the batch is not part of a partition."""
     newest_record_ms: int | None = None
     """The last raw record's timestamp, in milliseconds since 1970, or None if the record has no timestamp."""
     middle_record_ms: int | None = None
-    """The middle raw record's timestamp, in the same unit. It represents the batch, whose records waited for different
-    times to be fetched.
+    """The middle raw record's timestamp, in the same unit. It stands for the whole batch, whose records have waited for
+    different times to be fetched.
     """
     fetched: float | None = None
     """Time at which the service got the batch from its consumer, on the monotonic clock in seconds, as for `begun` and
-    `sent`. None outside the service, which is the only program that measures the stages.
+    `sent`. It is None outside the service, because no other program measures the stages.
     """
     begun: float = 0.0
     """Time at which translation began."""
@@ -108,7 +108,7 @@ class Metrics:
     """The process's metrics, in a separate registry.
 
     Args:
-        tables: number of tables that get their own label, on a first-come basis.
+        tables: how many tables get their own label. The first ones do.
         configuration: the configuration digest.
     """
 

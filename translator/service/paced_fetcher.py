@@ -1,4 +1,4 @@
-"""An aiokafka fetcher that waits between two requests to the same broker, so that each response has more records."""
+"""Fetch less often: wait between two requests to the same broker, so that each response has more records."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from aiokafka.consumer.fetcher import Fetcher
 class PacedFetcher(Fetcher):  # type: ignore[misc]  # aiokafka has no types
     """A fetcher that sends each broker at most one request per `seconds`.
 
-    A fetch costs as much processor time as hundreds of messages, regardless of the number of records that it returns.
-    With Kafka's own `fetch.min.bytes`, an idle process would need just as many requests.
+    A fetch costs as much processor time as hundreds of messages, however many records it returns. With Kafka's own
+    `fetch.min.bytes`, an idle process would need just as many requests.
     """
 
     seconds = 0.0

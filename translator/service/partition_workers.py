@@ -1,4 +1,4 @@
-"""One worker per partition, so that a wait (for metadata, for example) blocks only its own partition."""
+"""Run one worker per partition. A wait, such as for metadata, then blocks only its own partition."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class PartitionWorkers(Generic[P, B]):
         return self._bytes
 
     async def put(self, partition: P, batch: B) -> None:
-        """Pass a batch to its partition's worker. Waits only while the workers together are at their limit."""
+        """Pass a batch to its partition's worker. It waits only while the workers together are at their limit."""
         size = self._size(batch)
         while self._waiting >= MAX_WAITING or (self._bytes and self._bytes + size > self._max_bytes):
             self._freed.clear()

@@ -13,7 +13,7 @@ View = Callable[[Any, Any], Awaitable[Any]]
 
 
 def pages(metrics: Metrics, ready: Callable[[], str | None]) -> dict[str, View]:
-    """Return the views by path. `ready` returns a description of what is still missing, or None.
+    """Return the views by path. `ready` returns what is still missing, or None.
 
     /livez responds whenever the event loop runs. A standby without partitions is healthy.
     """

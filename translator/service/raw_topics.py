@@ -1,4 +1,4 @@
-"""Add raw topics. The metadata in their metadata topics is learned before their data is read."""
+"""Add raw topics. The metadata in the metadata topics is learned before the data is read."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def preview_topics(components: Components, subscribed: Subscribed) -> TopicPrevi
 def add_topics(
     components: Components, subscribed: Subscribed, preview: TopicPreview, start_of: Callable[[Source], Start]
 ) -> None:
-    """Prepare raw topics for reading: the metadata in their metadata topics is learned before their data is read.
+    """Prepare raw topics for reading: learn the metadata in their metadata topics before their data is read.
 
     The group also reads these metadata messages, accounts for them, and publishes them to the other processes.
     """

@@ -1,4 +1,4 @@
-"""Publish schemas before rows: no row is written before the schemas topic contains the schema that it refers to."""
+"""Publish schemas before rows. No row is written before the schemas topic contains its schema."""
 
 from __future__ import annotations
 

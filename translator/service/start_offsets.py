@@ -1,8 +1,8 @@
-"""Determine the offset at which to start reading a partition: the group's committed offset, or an error if it is
-unusable.
+"""Determine where to start reading a partition: at the group's committed offset. If this offset is unusable, raise an
+error.
 
 If the record at the committed offset was deleted, the client library would jump to the earliest offset. If the topic
-was recreated, the library would resume at whatever record has the same offset. Here, both cases are a gap
+was recreated, the library would resume at whatever record now has this offset. Here, both cases are a gap
 (docs/design.md §6) and stop the process.
 """
 
@@ -45,7 +45,7 @@ Partition: TypeAlias = tuple[str, int]
 
 
 def offset_lookup_timeout(settings: Settings) -> float:
-    """Return the number of seconds for which to retry reading partition offsets.
+    """Return how many seconds to retry reading the offsets of partitions.
 
     While a dead process still has an open transaction, its offsets are unknown until the transaction times out.
     """
@@ -97,7 +97,9 @@ class GapError(FatalError):
 
 
 class FoundOffsets(Struct, frozen=True):
-    """The offsets at which to resume. `new` offsets are not committed yet, and must be committed before reading."""
+    """The offsets at which to resume. `new` offsets are not committed yet. They must be committed before anything is
+    read.
+    """
 
     offsets: dict[Partition, int]
     new: dict[Partition, int]
@@ -143,7 +145,7 @@ class StartOffsets:
         """Return the start positions for newly assigned partitions.
 
         Raises:
-            GapError: a gap exists, and the operator has not accepted it.
+            GapError: there is a gap, and the operator has not accepted it.
             FatalError: a topic was recreated since the process started, or a later release committed the offsets.
             RetryableError: no broker responds.
         """
@@ -262,7 +264,7 @@ class StartOffsets:
         return found if found >= 0 else end
 
     def _stable_end(self, where: Partition) -> int:
-        """Return the end offset before records in open transactions, because such records become readable later."""
+        """Return the end offset before records of open transactions, because these become readable later."""
         return self._topics.offsets([where], "latest", stable=True)[where]
 
 

@@ -1,4 +1,4 @@
-"""Follow the compacted topics, and apply the records that other processes in the group write to these topics."""
+"""Follow the compacted topics, and apply the records that other processes of the group write to them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ log = structlog.get_logger("translator")
 
 
 def follow(components: Components, records: Iterable[Any]) -> None:
-    """Apply records written to the compacted topics since startup, up to the reader's position."""
+    """Apply the records that were written to the compacted topics since startup, up to the reader's position."""
     for record in records:
         apply_state_record(components, record, fresh=True)
     components.journal.follow(components.reader.next_offset(components.settings.output.metadata_topic, 0))
@@ -51,10 +51,10 @@ def apply_state_record(components: Components, record: Any, *, fresh: bool) -> N
 
 
 async def restore(components: Components) -> None:
-    """Write the newest documents again if compaction would remove them, because compaction keeps only the last record
-    for a key.
+    """If compaction would remove the newest documents, write them again. Compaction keeps only the last record of a
+    key.
 
-    Two processes that learn two documents with the same id at the same time may write them in either order.
+    If two processes learn two documents with the same id at the same time, they may write them in either order.
     """
     for source, key in sorted(components.outdated):
         record = document_record(source, key, components.catalog.document(source, key))

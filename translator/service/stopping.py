@@ -1,4 +1,4 @@
-"""Stop the process, either gracefully and within a time limit, or immediately after an error."""
+"""Stop the process, either gracefully within a time limit, or immediately after an error."""
 
 from __future__ import annotations
 
@@ -60,8 +60,9 @@ class FailStop:
     def stop_work(self, error: BaseException) -> None:
         """Stop all of the process's output, and exit within this many seconds.
 
-        The process leaves the group first, unless records are in flight. In that case, the group must notice that the
-        process is gone, which takes a session timeout. By then, the records in flight have either arrived or been lost.
+        The process leaves the group first, unless records are in flight. In that case, the group must first notice that
+        the process is gone, which takes a session timeout. By then, the records in flight have either arrived or been
+        lost.
         """
         if self.dead:
             return
@@ -79,8 +80,8 @@ class FailStop:
 def exit_within(seconds: float, error: str | None = None) -> None:
     """Exit with code 1 after this time, and log the error if one is given.
 
-    Without brokers, Faust's own shutdown never ends (its consumer thread hangs in LeaveGroup). A hard exit causes no
-    loss, because offsets of undelivered records are not committed.
+    Without brokers, Faust's own shutdown never ends, because its consumer thread hangs in LeaveGroup. A hard exit loses
+    nothing, because the offsets of undelivered records are not committed.
     """
 
     def end() -> None:

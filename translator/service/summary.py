@@ -1,4 +1,4 @@
-"""The log line that reports the work since the last such line and the process's lag, once a minute."""
+"""Write the log line that reports the work since the last such line, and the process's lag, once a minute."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Stop a process that hangs, because a supervisor restarts only processes that have exited.
+"""Stop a process that hangs, because a supervisor restarts only a process that has exited.
 
 The watchdog is a separate thread, because a blocked event loop cannot watch itself. The watchdog counts its own
-iterations instead of seconds, because a suspended process (SIGSTOP, a suspended machine) is not hanging. Code that
-never releases the interpreter (a runaway regular expression, for example) also blocks this thread, so a second timer
+iterations, not seconds. A process that is suspended (SIGSTOP, a suspended machine) does not hang. Code that never
+releases the interpreter also blocks this thread. A runaway regular expression is one example. A second timer therefore
 runs in C.
 """
 
@@ -25,11 +25,11 @@ _LAST_WORDS = 5.0
 
 
 class Watched(Struct, frozen=True):
-    """A value that must change from time to time.
+    """A value that has to change from time to time.
 
     Args:
         seconds: maximum time without a change.
-        state: returns None while no progress is expected; otherwise a value that changes with progress.
+        state: returns None while no progress is expected, and otherwise a value that changes with progress.
         said: describes the problem if the value does not change.
     """
 

@@ -1,4 +1,4 @@
-"""Check the port for probes and metrics before starting anything else."""
+"""Check the port for probes and metrics before anything else starts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from translator.errors import ConfigError
 
 
 def check_web_port(web: Web) -> None:
-    """Check that the process can listen on its port. Without this check, Faust would fail after it has joined the
+    """Check that the process can listen on its port. Without this check, Faust would fail only after it has joined the
     group.
 
     Raises:

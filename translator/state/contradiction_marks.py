@@ -1,9 +1,10 @@
-"""Store contradictions so that they outlive the process that found them.
+"""Store contradictions, so that they outlive the process that found them.
 
-No process in the group reads the source until its options change.
+No process of the group reads the source until its options change.
 
-A guard keeps its evidence only in memory. Without a stored mark, a restarted process, or the partition's next owner,
-would not know about the contradiction, and would write the messages that the first process refused to write.
+A guard keeps its evidence only in memory. Without a stored mark, a restarted process, or the next owner of the
+partition, would know nothing about the contradiction. It would write the messages that the first process refused to
+write.
 """
 
 from __future__ import annotations
@@ -73,8 +74,8 @@ class Contradictions:
 
 
 def _declaration(source: Source) -> str:
-    """Return a digest of how a source's messages are read. The operator resolves a contradiction by changing the
-    options that the digest covers.
+    """Return a digest of how a source's messages are read. To resolve a contradiction, the operator changes the options
+    that the digest covers.
     """
     text = json.dumps([source.dialect, source.options], sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

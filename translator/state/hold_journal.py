@@ -17,7 +17,7 @@ _PATIENCE = 20.0
 
 
 class TopicJournal:
-    """The journal, which writes to the metadata topic. Another component reads the topic and reports its progress
+    """The journal, which writes to the metadata topic. Another component reads the topic and reports how far it is
     (`follow`).
 
     Args:

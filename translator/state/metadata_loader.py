@@ -1,4 +1,4 @@
-"""Load documents from the metadata topic into the catalog: at startup, while the service runs, and for commands."""
+"""Load documents from the metadata topic into the catalog, at startup, while the service runs, and for commands."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class LoadedDocument(Struct, frozen=True):
     key: str
     document: bytes
     is_newest: bool
-    """False if a newer document for this key is known, or if this document was rejected."""
+    """False if a newer document for this key is known, or if this one was rejected."""
     refusal: MessageError | None
     """The reason why the document cannot be read, although an earlier release accepted it. Messages that need the
     document quote this reason.
@@ -30,7 +30,8 @@ class LoadedDocument(Struct, frozen=True):
 def load_document(
     record: Any, translators: Mapping[str, Translator], catalog: MetadataCatalog
 ) -> LoadedDocument | None:
-    """Let the catalog learn a record from the metadata topic. Returns None if the record contains no document for us.
+    """Let the catalog learn a record from the metadata topic. It returns None if the record contains no document for
+    us.
 
     Args:
         record: a consumer's record.

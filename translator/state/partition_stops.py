@@ -1,5 +1,5 @@
-"""Stopped partitions. A partition stops at a message that must not be written and must not be skipped, so no later
-message is processed.
+"""Stopped partitions. Mark the message at which a partition stops. It must not be written and must not be skipped, so
+no later message is processed.
 
 The stop itself needs no state, because the next process reads the same message and stops again. The mark in the
 metadata topic only informs `translator status`.
@@ -40,8 +40,8 @@ class PartitionStop(Struct, frozen=True):
 
 
 class PartitionStopped(Exception):
-    """This message must not be processed, and neither must any later message in its partition. Nothing from this
-    message was written.
+    """This message must not be processed, and neither must any later one in its partition. Nothing from this message
+    was written.
     """
 
     def __init__(self, stop: PartitionStop) -> None:

@@ -13,7 +13,7 @@ from translator.state.state_record import FORMAT_HEADER, RELEASE_HEADER
 
 
 class StateReader(TopicReader):
-    """A reader for whole topics that rejects records in the format of a later release."""
+    """Read whole topics, and reject records in the format of a later release."""
 
     def poll(self, seconds: float) -> Iterator[Message]:
         """Return records like `TopicReader.poll`.

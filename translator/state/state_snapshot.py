@@ -1,4 +1,4 @@
-"""A snapshot of the compacted topics: table schemas and learned metadata."""
+"""Take a snapshot of the compacted topics: table schemas and learned metadata."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Held tables: after a dead letter, later messages for the same table wait for the replay (`on_error: hold_table`).
+"""Hold tables. After a dead letter, later messages for the same table wait for the replay (`on_error: hold_table`).
 
-A hold applies to one table in one raw partition, or to all tables in the partition if the table is unknown. The hold is
-stored in the metadata topic, so that it outlives the process and the partition's next owner knows about it before
-reading further. Only the owner sets and releases holds, in partition order. A replay only reports its progress, and
-this report remains valid if the replay fails. For the reasons, see docs/decisions/0007-hold-table.md.
+A hold applies to one table in one raw partition. If the table is unknown, it applies to all tables in the partition.
+The hold is stored in the metadata topic. It therefore outlives the process, and the partition's next owner knows about
+it before reading further. Only the owner sets and releases holds, in partition order. A replay only reports its
+progress. This report remains valid even if the replay fails. For the reasons, see docs/decisions/0007-hold-table.md.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ PATIENCE = 10.0
 """
 
 TABLES = 1_000
-"""Maximum number of held tables per partition, because messages determine their number. When the limit is exceeded, the
-whole partition is held.
+"""Maximum number of held tables per partition. A limit is needed, because messages determine this number. When the
+limit is exceeded, the whole partition is held.
 """
 
 Partition: TypeAlias = tuple[str, int]
@@ -81,7 +81,7 @@ class CaughtUp(Struct, frozen=True):
 
 
 class Journal(Protocol):
-    """The journal, which stores holds and is read before a partition is taken over."""
+    """The journal. It stores holds, and is read before a partition is taken over."""
 
     letters_id: str
 
@@ -99,7 +99,7 @@ class Journal(Protocol):
 
 
 class NoJournal:
-    """The journal for a process that owns no partitions, so its holds apply only to the process itself."""
+    """The journal of a process that owns no partitions. Its holds apply only to the process itself."""
 
     letters_id = ""
 
@@ -156,7 +156,7 @@ class Holds:
         """Process a record from the metadata topic. Returns False for other records.
 
         Args:
-            fresh: the record was just written, so that its writer is probably still running.
+            fresh: whether the record was just written. If so, its writer is probably still running.
         """
         if key.startswith(HELD):
             apply_mark(self._marks, key, document)
@@ -231,7 +231,7 @@ class Holds:
     async def stands_before(
         self, message: Message, tables: Collection[TableName], pause: Callable[[], Awaitable[None]]
     ) -> Hold | None:
-        """Return the hold on a message, or None. Waits while a replay is about to catch up."""
+        """Return the hold on a message, or None if it is not held. It waits while a replay is about to catch up."""
         place = message.topic, message.partition
         while True:
             await self._end_what_is_caught_up(place)

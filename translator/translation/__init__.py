@@ -1,1 +1,1 @@
-"""Turn decoded changes into events with pure functions, which use neither a clock nor I/O."""
+"""Turn decoded changes into events with pure functions. They use neither a clock nor I/O."""

@@ -1,4 +1,4 @@
-"""Dead letters: messages that could not be translated, stored with the reason (docs/design.md §5)."""
+"""Store messages that could not be translated as dead letters, with the reason (docs/design.md §5)."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _NUMBERED = ("cdc-origin-partition", "cdc-origin-offset", "cdc-origin-timestamp"
 
 class DeadLetter(Struct, frozen=True):
     """A message that could not be translated. `reason` states where the problem is, what was found and what was
-    expected, but never includes row data.
+    expected. It never includes row data.
     """
 
     code: ErrorCode
     reason: str
     without_message: bool = False
-    """True if some of the source's columns are masked. The location of these columns' values in a message is unknown
-    unless the message was translated.
+    """True if some of the source's columns are masked. Unless the message was translated, nobody knows where the values
+    of these columns are.
     """
 
 
@@ -38,10 +38,11 @@ def dead_letter_record(
 ) -> Record:
     """Return the record for a dead letter: original key, value and headers, followed by our headers.
 
-    `output` is a projection's topic if the message is missing only from that projection. If the value does not fit, its
-    SHA-256 and size replace it. If the record still does not fit, the key and the original headers are dropped, too.
-    The original message remains in its raw topic. If a message is omitted because of masks, only its size is stored.
-    With its hash, anyone who knows the rest of the message could find a masked value by trial and error.
+    `output` is the topic of a projection if the message is missing only from that projection. If the value does not
+    fit, its SHA-256 and size replace it. If the record still does not fit, the key and the original headers are
+    dropped, too. The original message remains in its raw topic. If masks are the reason for leaving a message out, only
+    its size is stored. With its hash, anyone who knows the rest of the message could find a masked value by trial and
+    error.
     """
     ours: Headers = [
         (_FIRST, dead.code.encode()),
@@ -75,7 +76,7 @@ class Letter(Struct, frozen=True):
     message: Message
     """The message's `topic_id` is `-` if the dead letter does not contain a topic id."""
     code: str
-    """The code from the release that wrote the dead letter. This release's ErrorCode may not include that code."""
+    """The code from the release that wrote the dead letter. This release may not know that code."""
     reason: str
     source: str
     version: str
@@ -88,11 +89,11 @@ class Letter(Struct, frozen=True):
 
     @property
     def is_left_out(self) -> bool:
-        """Return whether the message was omitted because some of its source's columns are masked."""
+        """Return whether the message was left out because some columns of its source are masked."""
         return self.body_bytes is not None and _HASH not in {name for name, _ in self.ours}
 
     def reason_without_values(self, *, masked: bool) -> str | None:
-        """Return the reason, or None if the dead letter predates the masks and may contain a masked value.
+        """Return the reason. Return None if the dead letter is older than the masks, and may contain a masked value.
 
         Args:
             masked: columns of the source are masked.

@@ -1,6 +1,6 @@
-"""Build an event from a change, with one builder per operation. These rules apply to all dialects.
+"""Build the event for a change. There is one builder per operation. These rules apply to all dialects.
 
-The rules cover keys and key changes, completion of sparse images, and image states. The functions are pure, like
+They cover keys and key changes, the completion of sparse images, and the states of images. The functions are pure, like
 `translate`, which calls them.
 """
 
@@ -127,14 +127,14 @@ def _detail(change: Change) -> Detail:
 
 
 def _key(change: RowChange, image: Image, before: Image | None) -> Key:
-    """Return the key from `image`. Key columns that the image lacks are taken from `before`.
+    """Return the key from `image`. If the image lacks key columns, they are taken from `before`.
 
-    A key contains no NULL: a row with NULL in a key column has no key, because there may be several such rows. If an
-    image lacks a key column, the row's key is unknown. Neither case is an error: the row is translated without a key,
-    and a note records the reason.
+    A key contains no NULL. A row with NULL in a key column has no key, because there may be several such rows. If an
+    image lacks a key column, the row's key is unknown. Neither is an error. The row is translated without a key, and a
+    note gives the reason.
 
     Raises:
-        MessageError: INVALID_FIELD if a key column's value is missing or cannot be represented exactly;
+        MessageError: INVALID_FIELD if a key column's value is missing or cannot be represented exactly.
             KEY_CHANGE_INCOMPLETE if the row's old key is unknown, because consumers would keep the row under that key.
     """
     names = change.key_columns
@@ -164,8 +164,8 @@ def _may_have_left_a_key(change: RowChange, image: Image, old: Image) -> bool:
 
 
 def _left_key(change: RowChange, old: Image) -> str | None:
-    """Return the row's key before a key change, or None if the old key contained NULL, because no consumer has the row
-    in that case.
+    """Return the key that the row had before a key change. Return None if the old key contained NULL, because no
+    consumer has the row in that case.
 
     Raises:
         MessageError: KEY_CHANGE_INCOMPLETE, because `old` lacks a key column.
@@ -184,7 +184,7 @@ def _left_key(change: RowChange, old: Image) -> str | None:
 
 
 def _check_key_values(change: RowChange) -> None:
-    """Reject a key column with an issue or an assumption: the key could identify another row, or two rows at the same
+    """Reject a key column with an issue or an assumption. The key could identify another row, or two rows at the same
     time.
     """
     for issue in change.issues or ():

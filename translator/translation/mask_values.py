@@ -1,5 +1,5 @@
-"""Apply masks to values. NULL stays NULL because it does not reveal anything. A key that contains NULL is not a key,
-even if it is masked.
+"""Apply masks to values. NULL stays NULL, because it reveals nothing. A key that contains NULL is not a key, even if it
+is masked.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _keep_last(rule: MaskRule, key: bytes | None) -> Masked:
 
 
 def _part(text: str, part: slice, length: int) -> str:
-    """Return part of a string, or nothing if the part would be the whole string."""
+    """Return a part of a string. If this would be the whole string, return nothing."""
     return text[part] if len(text) > length else ""
 
 
@@ -68,5 +68,5 @@ TEXT = frozenset({"hash", "truncate", "keep_last", "replace"})
 
 
 def text_of(value: Scalar) -> str:
-    """Return a value's canonical text. 7 and "7" have the same text, so columns of both types can be joined."""
+    """Return the canonical text of a value. 7 and "7" have the same text, so columns of both types can be joined."""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()

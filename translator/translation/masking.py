@@ -1,7 +1,7 @@
-"""Masks. Every change passes through this module after the dialect has decoded it and before anything else uses it.
+"""Masks. Every change passes through this module after the dialect has decoded it, and before anything else uses it.
 
-Events, keys, images, records, schemas and guards only see the masked change. A message that cannot be translated cannot
-be masked, so it is omitted: see `Translator` and `dead_letter` (docs/decisions/0010-masks.md).
+Events, keys, images, records, schemas and guards see nothing but the masked change. A message that cannot be translated
+cannot be masked either, so it is left out: see `Translator` and `dead_letter` (docs/decisions/0010-masks.md).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class SourceMasks:
         warn: called for each table whose key is masked.
 
     Raises:
-        ConfigError: a rule requires a key, but no key is set; or a rule is for an unknown type.
+        ConfigError: a rule requires a key and none is set, or a rule is for an unknown type.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class SourceMasks:
         return self._tables[name]
 
     def check_declared(self, table: DeclaredTable) -> None:
-        """Check that masks leave a declared table a usable key. Keys from messages are checked when they arrive.
+        """Check that masks leave a declared table with a usable key. Keys from messages are checked when they arrive.
 
         Raises:
             ConfigError: a rule would remove the table's row key.
@@ -102,7 +102,7 @@ class SourceMasks:
         self._warn(f"source {self._source}, table {quote(table, 200)}: {KEY_IS_HASHED.format(', '.join(columns))}")
 
     def _announcement(self, change: OtherChange) -> OtherChange:
-        """Remove SQL text, which may contain values from any table: defaults, comments, conditions."""
+        """Remove SQL text, because it may contain values from any table: defaults, comments, conditions."""
         if change.kind != "schema":
             return change
         left_out = False

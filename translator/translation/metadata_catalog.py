@@ -1,4 +1,4 @@
-"""The published schemas and learned metadata that a process uses in addition to the messages."""
+"""Keep the published schemas and the learned metadata that a process uses in addition to the messages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Named: TypeAlias = tuple[str, str]
 V = TypeVar("V")
 
 REMEMBERED = 10_000
-"""Maximum number of missing or rejected keys to remember, because the keys come from messages."""
+"""Maximum number of missing or rejected keys to remember. The keys come from messages, so there may be many."""
 
 
 def _nobody(source: str, key: str) -> None:
@@ -51,7 +51,7 @@ class MetadataCatalog:
         self._schemas[topic_key.partition("/")[0]].add(topic_key)
 
     def accept_schemas(self, source: str, topic_keys: Collection[str], allowed: int) -> None:
-        """Accept schemas to publish. Schema names come from messages, and the schemas topic keeps every schema.
+        """Accept schemas to publish. Names of schemas come from messages, and the schemas topic keeps every schema.
 
         Raises:
             MessageError: LIMIT_EXCEEDED, and none of the schemas is accepted.
@@ -78,12 +78,12 @@ class MetadataCatalog:
             raise MessageError(ErrorCode.LIMIT_EXCEEDED, reason)
 
     def learn(self, source: str, key: str, document: bytes, dialect: Dialect) -> bool:
-        """Learn a source's metadata document. Returns False if a newer document for this key is known, which is then
-        kept.
+        """Learn a source's metadata document. It returns False if a newer document for this key is known. That one is
+        then kept.
 
         Learning the same document again has no effect. If two documents contradict each other, the newer one is kept,
-        regardless of the order in which they arrive, so that all processes and replays reach the same state
-        (docs/formats/qlik.md §11, Metadata).
+        whichever arrives first. All processes and replays therefore reach the same state (docs/formats/qlik.md §11,
+        Metadata).
 
         Raises:
             MessageError: the dialect rejects the document.
@@ -135,7 +135,7 @@ class MetadataCatalog:
         return (source, key) in self._given_up
 
     def refuse(self, source: str, key: str, reason: MessageError) -> None:
-        """Record that this key's document cannot be read, so that no message requests it again."""
+        """Record that the document of this key cannot be read, so that no message asks for it again."""
         remember(self._refused, (source, key), reason)
 
     def refusal(self, source: str, key: str) -> MessageError | None:
@@ -144,8 +144,8 @@ class MetadataCatalog:
 
 
 def remember(known: dict[Named, V], name: Named, value: V) -> None:
-    """Store a fact about a key. If there are more than REMEMBERED keys, the oldest is forgotten, and the next message
-    that needs it waits again.
+    """Store a fact about a key. If there are more than REMEMBERED keys, the oldest is forgotten. The next message that
+    needs it then waits again.
     """
     known[name] = value
     if len(known) > REMEMBERED:

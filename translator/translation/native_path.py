@@ -1,7 +1,6 @@
-"""A source's native path, which turns common messages into the same records as `translate` and the codec do.
+"""Run a source's native path. It turns common messages into the same records as `translate` and the codec do.
 
-Messages that the native path does not support take the plain path. A sample of the results is compared with the plain
-path.
+Messages that it does not support take the plain path. A sample of the results is compared with the plain path.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from translator.translation.translate import Encoder, Events, Translator
 from translator.values.scalar import Converter
 
 SELF_CHECK_EVERY = 1_000
-"""One in this many messages is translated on both paths, which adds 0.05 us per message."""
+"""One in this many messages is translated on both paths. This adds 0.05 us per message."""
 
 DIFFERENCE = "difference"
 """The reason given for every message from a source after the self-check has found a difference."""
@@ -47,10 +46,10 @@ Taken: TypeAlias = TakenMessage | str
 
 
 class PathDifference(Struct, frozen=True):
-    """A message for which the two paths produced different records.
+    """A message for which the two paths gave different records.
 
     Args:
-        native, plain: the SHA-256 of one output's records, or the kind of result if the plain path has no records.
+        native, plain: the SHA-256 of the records of one output, or the kind of result if the plain path has no records.
             Neither value reveals row data.
     """
 
@@ -108,7 +107,7 @@ class NativePath:
     def take(self, messages: Sequence[Message]) -> Sequence[Taken]:
         """Return the result for each message in a run from one partition.
 
-        After the first difference, nothing more is translated: neither the run with the difference nor any later run.
+        After the first difference, nothing more is translated, neither in this run nor in a later one.
         """
         if not self._is_off:
             first = messages[0]
@@ -126,7 +125,7 @@ class NativePath:
     def _with_all_outputs(self, taken: TakenMessage) -> Taken:
         """Add the records for the outputs that Python encodes.
 
-        If one of these outputs does not accept an event, return the reason, and the plain path decides what happens.
+        If one of these outputs does not accept an event, return the reason. The plain path then decides what happens.
         """
         events, order, schema = taken.events, self._translator.order, taken.operation.schema
         try:
@@ -196,7 +195,7 @@ def _table(
 ) -> NativeTable | None:
     """Return a table in the extension's format, or None if the plain path has to handle it.
 
-    This applies to masked tables and to tables that are not written to the canonical topic.
+    This applies to masked tables, and to tables that are not written to the canonical topic.
     """
     masks = translator.masks
     if masks is not None and not masks.takes_natively(layout):
@@ -207,7 +206,7 @@ def _table(
 
 
 def _rows(translator: Translator) -> NativeRows | str:
-    """Return the dialect's support for the native path, or the reason why the native path cannot be used."""
+    """Return the dialect's support for the native path, or the reason why the path cannot be used."""
     dialect = translator.dialect
     if not isinstance(dialect, HasNativeRows):
         return f"dialect {dialect.name} does not support it"

@@ -1,5 +1,5 @@
-"""Partition guards, which compare each message with earlier messages, to find problems that a single message cannot
-show (message.Guard).
+"""Compare each message with earlier ones in its partition, to find problems that a single message cannot show
+(message.Guard).
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from translator.translation.translate import Events, Result
 
 
 class Guards:
-    """The guards for a dialect's partitions. The guards see every message in order, before anything from the message is
-    written.
+    """The guards for a dialect's partitions. The guards see every message in order, before anything from it is written.
 
     Args:
         warn: called for findings that do not stop the process.
@@ -42,7 +41,7 @@ class Guards:
             self._tell(guard.inspect(message, result.changes))
 
     def missed(self, message: Message) -> None:
-        """Record that the partition's next message is not written now, so that the guard does not know its changes."""
+        """Record that the partition's next message is not written now. The guard then does not know its changes."""
         guard = self._guard_of(message)
         if guard is not None:
             guard.missed()
@@ -52,7 +51,7 @@ class Guards:
     ) -> tuple[int, ContradictionError | None]:
         """Inspect a partition's next messages.
 
-        Returns the number of messages that may be written, and the reason to stop before the next message.
+        It returns the number of messages that may be written, and the reason to stop before the next one.
         """
         if self._guard_of(messages[0]) is not None:
             for number, (message, result) in enumerate(zip(messages, results, strict=True)):

@@ -1,5 +1,5 @@
-"""The text of a rejection: limited in length, and without message content if some of the source's columns are
-masked.
+"""Write the text of a rejection. Its length is limited, and it contains nothing from the message if some columns of the
+source are masked.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ MAX_REASON = 1_000
 _OF_NO_MESSAGE = frozenset(
     {ErrorCode.HELD, ErrorCode.DIALECT_FAILED, ErrorCode.INTERNAL, ErrorCode.TOO_LARGE, ErrorCode.TOPIC_REFUSED}
 )
-"""Codes whose reasons contain only table names, sizes, types of exceptions and line references to code, but no other
-text from a message.
+"""The reasons for these codes contain only table names, sizes, types of exceptions and references to lines of code, and
+no other text from a message.
 """
 
 _FIXED_TEXTS: Mapping[ErrorCode, str] = {
@@ -43,8 +43,9 @@ _FIXED_TEXTS: Mapping[ErrorCode, str] = {
 """The meaning of each code whose reasons may contain text from a message."""
 
 _LINES = 2
-"""Files whose code all dialects share. The reason shows the line that called this code instead, which is more
-useful."""
+"""Files with code that all dialects share. Instead, the reason shows the line that called this code, which is more
+useful.
+"""
 
 
 def bounded(reason: str) -> str:
@@ -53,7 +54,7 @@ def bounded(reason: str) -> str:
 
 
 def without_text(error: MessageError, line: str | None = None) -> str:
-    """Return a rejection's reason without text from the message, which could contain a masked value.
+    """Return the reason for a rejection without text from the message, because the text could contain a masked value.
 
     Args:
         line: the line that rejected the message, if it is not in this package.

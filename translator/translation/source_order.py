@@ -1,7 +1,7 @@
-"""`order: native`: positions based on the source's own sequence instead of arrival (docs/design.md §4.4).
+"""Order events by the source's own sequence instead of by arrival (`order: native`, docs/design.md §4.4).
 
-Use this order if a tool distributes the changes to a row over several partitions. Offsets then do not order the
-changes, but the tool's sequence does. Sequences are comparable only within a task, so the task is part of the scope.
+This order is for tools that distribute the changes to a row over several partitions. Offsets then do not order the
+changes, but the tool's sequence does. Sequences can be compared only within a task, so the task is part of the scope.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class NativeOrder:
         return self._place(origin_us, message.offset, n, change.op, change.pos_native, change.writer.task)
 
     def placed(self, event: ChangeEvent) -> ChangeEvent:
-        """Return a row's event, whose position is based on arrival, with its position by sequence.
+        """Return the event of a row with its position by sequence, given the event with its position by arrival.
 
         Raises:
             MessageError: the row's sequence is missing or irregular, or its task is unknown.

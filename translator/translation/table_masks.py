@@ -1,4 +1,4 @@
-"""The masks for one table: which columns are masked, and how rows and schemas look without the masked values."""
+"""Compute the masks of one table: which columns are masked, and how rows and schemas look without the masked values."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from translator.message import Image, OtherChange, RowChange
 from translator.translation.mask_values import TEXT, Masked
 
 NOTE = "MASKED"
-"""Note on an event from which something was omitted because of a mask. `MASKED=col` means that this column is masked.
+"""Note on an event from which a mask removed something. `MASKED=col` means that this column is masked.
 """
 
 KEPT = 4096
-"""Maximum number of tables per source to cache, because table and column names come from messages."""
+"""Maximum number of tables per source to cache. Names of tables and columns come from messages, so there may be many.
+"""
 
 _LISTS = 16
 """Maximum number of column lists to cache per table, and of keys to cache per list."""
@@ -60,7 +61,7 @@ class ColumnMasks(dict[str, Mask | None]):
         return all(self[name] is None for name in self.types)
 
     def leave(self, change: RowChange) -> bool:
-        """Return whether a row certainly needs no masking, which is true for nearly all rows. The check takes 1 us."""
+        """Return whether a row certainly needs no masking. This is true of nearly all rows. The check takes 1 us."""
         clear, before, after = self.clear_names, change.before, change.after
         return (
             (after is None or after.keys() <= clear)
@@ -158,7 +159,7 @@ class TableMasks:
         """Check that masks leave a usable key.
 
         Raises:
-            ConfigError: rows would have no key, or several rows would have the same key; or the result depends on an
+            ConfigError: rows would have no key, several rows would have the same key, or the result depends on an
                 unknown type.
         """
         for name in key:
@@ -197,8 +198,8 @@ class TableMasks:
     def statement(self, change: OtherChange) -> bool:
         """Mask a statement's announcement in place. Returns whether any part was left out.
 
-        A masked column's default is one of its values and is not passed on. The event only says that the column was
-        rewritten.
+        The default of a masked column is one of its values, so it is not passed on. The event only says that the column
+        was rewritten.
         """
         typed = {note.column: note for note in statement_notes(change.notes) if note.column is not None}
         types = {column: note.type for column, note in typed.items() if note.type and column in (change.after or ())}
@@ -246,7 +247,7 @@ def _masked(image: Image | None, masks: ColumnMasks, touched: dict[str, Mask]) -
 
 
 def _leave_names_out(change: RowChange, masks: ColumnMasks, touched: dict[str, Mask]) -> bool:
-    """Remove dropped columns from the lists of names. Returns whether any names or values were removed."""
+    """Remove dropped columns from the lists of names. It returns whether any names or values were removed."""
     listed = (*(change.changed or ()), *(change.unavailable or ()))
     dropped = {name for name in listed if (mask := masks[name]) is not None and mask.drops}
     dropped.update(name for name, mask in touched.items() if mask.drops)
@@ -266,8 +267,8 @@ _of_row = re.compile(r"(UPDATE BEFORE )?\$\.").match
 
 
 def _leave_members_out(change: RowChange, *, certain: bool) -> bool:
-    """Omit the writer's additional fields that could contain parts of the row. Returns whether any fields were left
-    out.
+    """Leave out the writer's additional fields, because they could contain parts of the row. Returns whether any fields
+    were left out.
 
     Args:
         certain: it is certain that no column in the table is masked. An untranslated field (`$.key`) may still contain
@@ -295,7 +296,7 @@ def _issues(issues: Iterable[Issue], masks: ColumnMasks, touched: dict[str, Mask
 
 
 def _column(column: Column, mask: Mask | None) -> Column | None:
-    """Return the column for a schema. The source's type name is removed if it could reveal masked text."""
+    """Return the column for a schema. The name of the type at the source is removed if it could reveal masked text."""
     if mask is None:
         return column
     if mask.drops:

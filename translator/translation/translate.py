@@ -1,5 +1,5 @@
-"""The core, which turns a message into its events or one dead letter. It is pure: it uses no clock, no I/O and no other
-message.
+"""Turn a message into its events or into one dead letter. This is the core of the translator. It is pure: it uses no
+clock, no I/O and no other message.
 
 A dialect determines what changed. This module contains what all dialects share: limits, positions, ids and dead
 letters. Keys and images are in `event_builders`.
@@ -51,16 +51,16 @@ METADATA_MISSING = (
 """The reason given if the metadata has to come from another message."""
 
 RUN = 32
-"""Number of messages to translate together. A larger number would not be faster, but would block the process for
+"""Number of messages to translate together. A larger number would not be faster, but it would block the process for
 longer.
 """
 
 
 class Events(Struct, frozen=True, gc=False):
-    """The result for a message that was translated: its events in order, each with the schema that its `schema_id`
-    refers to.
+    """The result for a message that was translated. It contains the events in order, each with the schema that its
+    `schema_id` refers to.
 
-    `changes` is the dialect's result, one per event.
+    `changes` is the dialect's result, with one change per event.
     """
 
     events: list[ChangeEvent]
@@ -115,26 +115,26 @@ class Translator:
 
     @property
     def run(self) -> int:
-        """The number of messages to translate together. The messages of a plug-in are translated one by one, so that
-        the process can do other work after a slow message.
+        """The number of messages to translate together. The messages of a plug-in are translated one by one, so the
+        process can do other work after a slow message.
         """
         return 1 if self.is_plugin else RUN
 
     @property
     def shows_messages(self) -> bool:
-        """Return whether original messages, and reasons that quote these messages, may be written or shown."""
+        """Return whether original messages, and reasons that quote them, may be written or shown."""
         return self.masks is None or self.masks.keeps_messages
 
     def translate(self, message: Message) -> Result:
-        """Return the result for one message. An unexpected exception results in a dead letter with INTERNAL."""
+        """Return the result for one message. An unexpected exception leads to a dead letter with INTERNAL."""
         (result,) = self.translate_run((message,))
         return result
 
     def translate_run(self, messages: Sequence[Message]) -> list[Result]:
         """Return the results for messages in order, up to the first one that learns or needs metadata.
 
-        Translating them one by one gives the same results but takes a quarter longer. In a run, the code and data for
-        each step are still in the processor's cache when the next message arrives (docs/benchmarks.md).
+        Translating them one by one gives the same results, but takes a quarter longer. Within a run, the code and data
+        of each step are still in the processor's cache when the next message arrives (docs/benchmarks.md).
         """
         outcomes: list[Outcome | DeadLetter] = []
         for message in messages:
@@ -193,7 +193,7 @@ class Translator:
         return self._events(message, learned.announces)
 
     def encode(self, codec: Encoder, message: Message, events: Events) -> list[Record] | DeadLetter:
-        """Encode the records for all events in a message, before the first one is written.
+        """Encode the records of all events in a message before the first one is written.
 
         Raises:
             UnregisteredSchema: a schema id is not known yet.
@@ -212,8 +212,8 @@ class Translator:
         return self.dead(message, self.unexpected(error))
 
     def unexpected(self, error: Exception) -> MessageError:
-        """Convert an unexpected exception to INTERNAL, or to DIALECT_FAILED if the changes come from a plug-in. The
-        exception's text might quote row data, but its type and the line of code cannot.
+        """Convert an unexpected exception to INTERNAL. If the changes come from a plug-in, convert it to
+        DIALECT_FAILED. The exception's text might quote row data, but its type and the line of code cannot.
         """
         code = ErrorCode.DIALECT_FAILED if self.is_plugin else ErrorCode.INTERNAL
         return MessageError(code, f"{type(error).__name__} in {our_line(error)}")

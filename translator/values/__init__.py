@@ -1,8 +1,8 @@
-"""Convert source scalars to canonical scalars, based only on the declared column type.
+"""Convert scalars of the source to canonical scalars, based on nothing but the declared column type.
 
 Row images contain canonical scalars (docs/design.md §4.2). The encoding depends on the column type and never on the
-value. A value that has no faithful encoding raises `Unrepresentable`: the column is left out of the image and reported
-as an issue. Values are never rounded or guessed.
+value. If a value has no faithful encoding, this raises `Unrepresentable`. The column is then left out of the image and
+reported as an issue. Values are never rounded or guessed.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _DECIMAL_TYPE = re.compile(r"decimal\((\d{1,4}),(-?\d{1,4})\)\Z")
 def converter(canonical_type: str) -> Converter:
     """Return the converter to a canonical type, for values in their usual format.
 
-    Dialects whose writers use another format for a type (hex, latin-1, a default time zone) use the named function
+    If a dialect's writers use another format for a type (hex, latin-1, a default time zone), it uses the named function
     instead.
 
     Raises:

@@ -1,6 +1,6 @@
-"""Shortcuts that read the usual formats, in which nearly all values are written, in one step. Any other format, and any
+"""Read the usual formats in a single step. Nearly all values are written in one of them. Any other format, and any
 invalid value, takes the plain path (`numbers`, `times`). Property tests check that both paths produce the same result.
-The comments give times per value in CPython 3.11, compared with the plain path. For reference, an empty function call
+The comments give times per value in CPython 3.11, compared with the plain path. For comparison, an empty function call
 took 0.05 us.
 """
 

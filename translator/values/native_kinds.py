@@ -1,7 +1,7 @@
-"""The kinds of cells that the native path can read itself, listed by the converter that each kind replaces.
+"""List the kinds of cells that the native path can read itself, by the converter that each kind replaces.
 
-A kind accepts some of its converter's formats and writes the same result. The converter handles all other formats, and
-converters that are not listed here are always called. `tests/translator/native/test_cells.py` compares the two.
+A kind accepts some of its converter's formats, and writes the same result. The converter handles all other formats.
+Converters that are not listed here are always called. `tests/translator/native/test_cells.py` compares the two.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ MAX_ZEROS = 400
 """Maximum number of zeros that a decimal's plain form may have in addition to its text. This is enough for every double
 (5e-324).
 
-Otherwise, six bytes such as `1e1999` would expand to 2 000 bytes, and a one-megabyte message could fill the memory.
+Otherwise, six bytes such as `1e1999` would expand to 2 000 bytes, and a message of one megabyte could fill the memory.
 """
 
 _WIDEST = 10 ** (MAX_EXPONENT + 1)
@@ -105,7 +105,7 @@ def _decimal_of(value: object) -> Decimal:
 
 
 def _zeros(value: object, number: Decimal, exponent: int) -> int:
-    """Return the number of digits in the plain form in addition to the digits that were sent."""
+    """Return how many digits the plain form has in addition to those that were sent."""
     if -MAX_ZEROS <= exponent <= MAX_ZEROS or (exponent > 0 and not number):  # 0E9 is 0
         return 0
     sent = _sent_digits(value) if isinstance(value, str) else len(number.as_tuple().digits)
@@ -117,7 +117,7 @@ def _sent_digits(text: str) -> int:
 
 
 def _plain(number: Decimal) -> str:
-    """Return decimal text without an exponent. Negative zero loses its sign because no database stores it."""
+    """Return decimal text without an exponent. Negative zero loses its sign, because no database stores it."""
     text = format(number, "f")
     return text[1:] if text.startswith("-") and not number else text
 
@@ -130,7 +130,7 @@ def to_decimal(value: object) -> str:
 
 
 def to_scaled_decimal(precision: int, scale: int, value: object) -> str:
-    """Return a decimal(p,s) with exactly `scale` fraction digits. Digits that do not fit are an issue, and are never
+    """Return a decimal(p,s) with exactly `scale` fraction digits. Digits that do not fit are an issue. They are never
     rounded.
     """
     whole, _, fraction = _plain(_decimal_of(value)).partition(".")

@@ -1,4 +1,6 @@
-"""The converter type, and the error for values that have no faithful canonical form. Every conversion uses both."""
+"""Define the type of converters, and the error for values that have no faithful canonical form. Every conversion uses
+both.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +33,8 @@ class Unrepresentable(Exception):
 
 
 class Assumed(Exception):
-    """Signals that a value was read under an assumption that the event must note. This is not an error. Assumptions are
-    raised rather than returned because they are rare.
+    """A value was read under an assumption that the event must note. This is not an error. Assumptions are raised
+    rather than returned because they are rare.
 
     `value` is the canonical scalar, and `note` identifies the assumption.
     """

@@ -36,7 +36,7 @@ def to_string(value: object) -> str:
 
 
 def to_unknown(value: object) -> Scalar:
-    """Convert a value that has no declared type: text and booleans unchanged, numbers as exact text."""
+    """Convert a value that has no declared type. Text and booleans stay unchanged, and numbers become exact text."""
     if isinstance(value, str):
         return text_of(value)
     return value if isinstance(value, bool) else to_string(value)

@@ -1,4 +1,4 @@
-"""Dates and times as text. Sources that send components build the text with the functions in this module."""
+"""Dates and times as text. If a source sends components, it builds the text with the functions in this module."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from zoneinfo import ZoneInfo
 from translator.values.scalar import Assumed, Unrepresentable, text_of
 
 OVERLAP, GAP = "TZ_OVERLAP", "TZ_GAP"
-"""Assumptions about a local time that occurs twice (because clocks were set back) or never (because clocks were set
-forward).
+"""Assumptions about a local time that its zone repeats (clocks were set back) or skips (clocks were set forward).
 """
 
 _DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})\Z", re.ASCII)
@@ -100,7 +99,7 @@ _OFFSET = re.compile(r"([+-])([01]\d|2[0-3]):?([0-5]\d)?\Z", re.ASCII)
 def zone(name: str) -> tzinfo:
     """Return a time zone by offset (`+08:00`) or name (`Asia/Shanghai`).
 
-    Named zones come from the tzdata package, never from the machine, so that every image produces the same bytes.
+    Named zones come from the tzdata package, never from the machine, so that every image gives the same bytes.
 
     Raises:
         ValueError: the zone does not exist.
@@ -133,8 +132,8 @@ def utc_text(local: datetime, fraction: str, raw: object) -> str:
     """Return an aware time in whole seconds as `...Z`, with the fraction digits as sent.
 
     Raises:
-        Assumed: the local time occurs twice in its zone (clocks were set back; the earlier moment is used) or never
-            (clocks were set forward). Both are read with the offset before the change, as java.time does.
+        Assumed: the zone repeats the local time (clocks were set back; the earlier moment is used) or skips it (clocks
+            were set forward). Both are read with the offset before the change, as java.time does.
         Unrepresentable: OUT_OF_RANGE.
     """
     try:

@@ -1,1 +1,1 @@
-"""Web pages: the playground, which needs no broker, and the code that serves and protects pages."""
+"""Serve web pages: the playground, which needs no broker, and the code that protects pages."""

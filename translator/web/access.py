@@ -1,4 +1,6 @@
-"""Control who may see values and perform actions: nobody, users with a token, or users authenticated by a proxy."""
+"""Control who may see values and perform actions: nobody, users with a token, or users whom a proxy has
+authenticated.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ _SESSIONS = 1000
 """Maximum number of sessions. When the limit is exceeded, the oldest session ends."""
 
 _FAILURE_SECONDS = 1.0
-"""Pause after a wrong token, for everyone who logs in. Otherwise, parallel requests could guess at any speed."""
+"""Pause after a wrong token, for everyone who logs in. Otherwise, parallel requests could try any number of tokens."""
 
 _ATTEMPTS = 8
 """Maximum number of logins that wait for this pause. Further logins are rejected."""

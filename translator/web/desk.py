@@ -1,4 +1,4 @@
-"""The playground as a standalone application, which needs no broker and no configuration and runs on one machine."""
+"""Run the playground as a standalone application. It needs no broker and no configuration, and runs on one machine."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ async def _answered(request: web.Request) -> web.Response:
 
 
 def _page(request: web.Request, content: Mapping[str, Any], *, status: int = 200) -> web.Response:
-    """Return the playground, or only the result if the page requests it while the user types."""
+    """Return the playground. If the page requests it while the user types, return only the result."""
     template = "answer.html" if "part" in request.query else "playground.html"
     return page(template, status=status, nav=request.app[_NAV], **content)
 

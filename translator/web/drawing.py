@@ -1,4 +1,4 @@
-"""Lay out the drawing of the pipeline, horizontally for wide screens and vertically for phones."""
+"""Lay out the drawing of the pipeline: horizontally for wide screens, vertically for phones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ class DrawnPart(NamedTuple):
     """A part to draw.
 
     Args:
-        stage: parts of the same stage are next to each other, and each receives from all parts of the previous stage.
+        stage: parts of the same stage are next to each other. Each of them receives from all parts of the previous
+            stage.
     """
 
     name: str

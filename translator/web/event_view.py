@@ -64,7 +64,7 @@ def _columns(event: ChangeEvent) -> Iterator[ColumnView]:
 
 
 def _image(text: str | None) -> dict[str, str]:
-    """Return each column's value as JSON. Strings keep their quotes, so that null cannot be confused with text."""
+    """Return each column's value as JSON. Strings keep their quotes, so null cannot be confused with text."""
     image: dict[str, Any] = {} if text is None else json.loads(text, parse_float=_Digits, parse_int=_Digits)
     return {name: _written(value) for name, value in image.items()}
 

@@ -1,4 +1,4 @@
-"""Security rules for every page: no content from other sites, no requests to other sites, no embedding."""
+"""Apply the security rules to every page: no content from other sites, no requests to them, no embedding."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ async def form(request: web.Request) -> Mapping[str, object]:
     """Return a form's fields.
 
     Raises:
-        HTTPRequestTimeout: the client does not send the fields in time. The limit prevents clients from keeping
+        HTTPRequestTimeout: the client does not send the fields in time. The limit keeps clients from holding
             connections open.
     """
     try:
@@ -104,7 +104,7 @@ def _host(host: str) -> str:
 
 
 def _is_ours(request: web.Request) -> bool:
-    """Return whether a form was sent from our own page. Browsers report the origin, and other programs send none.
+    """Return whether a form was sent from our own page. Browsers report the origin. Other programs send none.
 
     Raises:
         ValueError: the origin is not an address.

@@ -1,4 +1,4 @@
-"""The home page: the pipeline with the state of each part, and what needs attention now."""
+"""Show the home page: the pipeline with the state of each part, and what needs attention now."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from translator.web.templating import Nav
 HOME = ("/home", "Home")
 
 _SINK_SECONDS = 20.0
-"""Maximum time to wait for the sink's program, because it must not delay the rest of the page."""
+"""Maximum time to wait for the sink's program, which must not delay the rest of the page."""
 
 _FRESHNESS = "freshness"
 """The name of the tables' freshness in the history. Other names have a space."""

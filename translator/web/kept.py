@@ -11,7 +11,7 @@ Found = TypeVar("Found")
 
 
 class Kept(Generic[Found]):
-    """A result that is computed only once for concurrent requests, and cached for a while."""
+    """A result that concurrent requests compute only once, and that is cached for a while."""
 
     def __init__(self, ask: Callable[[], Found], seconds: float) -> None:
         self._ask = ask

@@ -1,4 +1,4 @@
-"""The dead-letter pages: the list with filters, a single dead letter, and the replay of a group."""
+"""Show the dead-letter pages: the list with filters, a single dead letter, and the replay of a group."""
 
 from __future__ import annotations
 
@@ -58,7 +58,9 @@ class LetterGroup(NamedTuple):
 
 
 class FilterChoice(NamedTuple):
-    """A filter for the list, with its possible values. The first value restricts nothing, except for the state."""
+    """A filter for the list, with its possible values. The first value restricts nothing, except in the filter for the
+    state.
+    """
 
     name: str
     label: str

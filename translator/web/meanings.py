@@ -1,4 +1,4 @@
-"""The meanings of codes and notes, and the alerts' runbooks, as the documentation explains them."""
+"""Look up the meanings of codes and notes, and the runbooks of alerts, in the words of the documentation."""
 
 from __future__ import annotations
 

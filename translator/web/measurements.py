@@ -1,4 +1,4 @@
-"""The desk's recent measurements, as sparklines. They exist only in the memory of the desk."""
+"""Keep the desk's recent measurements as sparklines. They exist only in the memory of the desk."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ WIDTH, HEIGHT = 120, 24
 """Size of a line's drawing."""
 
 SAMPLES = 450
-"""Maximum number of samples, which is 15 minutes for a page that refreshes itself every two seconds."""
+"""Maximum number of samples. This is 15 minutes for a page that refreshes itself every two seconds."""
 
 SERIES = 200
 """Maximum number of names in a sample."""

@@ -1,7 +1,7 @@
-"""Find cases that need attention now, by applying the charts' alert rules to the data that the desk reads.
+"""Find what needs attention now, by applying the rules of the charts' alerts to the data that the desk reads.
 
-An alert that needs a metric's history, such as growing lag, has no rule here. A test compares the rules
-with the charts.
+An alert that needs a metric's history, such as growing lag, has no rule here. A test compares the rules with the
+charts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from translator.operations.status import Status
 from translator.web.sink_view import SinkState
 
 LAG_SECONDS = 300
-"""Age of the oldest unread record above which a source is late: the default of `prometheusRule.lagSeconds`."""
+"""A source is late if its oldest unread record is older than this. It is the default of `prometheusRule.lagSeconds`."""
 
 Severity: TypeAlias = Literal["critical", "warning"]
 Part: TypeAlias = Literal["sources", "translator", "topic", "projections", "tables"]
@@ -42,10 +42,10 @@ class NeedRule(NamedTuple):
     """A reason to act.
 
     Args:
-        alert: the alert with the same condition, which is also the name of its runbook, or None if there is no alert.
+        alert: the alert with the same condition, or None if there is none. Its runbook has the same name.
         part: the part of the pipeline that is affected.
         page: the page of the desk that shows details.
-        advice: what to do, in one sentence.
+        advice: what to do, in a single sentence.
         find: returns a sentence without row data for each case.
     """
 

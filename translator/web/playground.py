@@ -1,4 +1,4 @@
-"""The playground: one message, the product that wrote it, its interpretation, and the resulting events."""
+"""Run the playground: one message, the product that wrote it, how it is read, and the events that it gives."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BYTES = 1024 * 1024
 """Maximum size of a message, and of all messages that precede it."""
 
 OPTIONS_BYTES = 16 * 1024
-"""Maximum size of the options. Parsing YAML takes a second for each 30 KiB."""
+"""Maximum size of the options. Parsing YAML takes a second for every 30 KiB."""
 
 RECOGNISE = "recognise"
 """Value of the dialect field that requests recognition."""
@@ -58,7 +58,7 @@ class PastedMessage(Struct, frozen=True):
 
     Args:
         options: the dialect's options, and `tables`, as YAML.
-        before: the messages that precede it, such as Qlik metadata, one per line.
+        before: the messages that come before it, one per line, such as Qlik metadata.
         key: the record key, as text; empty for no key.
     """
 
@@ -81,7 +81,7 @@ class MessageReading(Struct, frozen=True):
         layout: names, types and lengths in the message, without row data.
         raw: the message as shown next to its events.
         finding: the result of recognition, if requested.
-        refusals: the reason of each dialect, by name, if no dialect recognizes the message.
+        refusals: if no dialect recognizes the message, the reason of each dialect by name.
     """
 
     dialect: str
@@ -203,7 +203,7 @@ _PLACE = re.compile(rf" \(topic {_TOPIC}, partition 0, offset \d+\)$")
 
 
 def _without_place(reason: str) -> str:
-    """Remove the coordinates of the message from a reason, because a pasted message has no coordinates."""
+    """Remove the coordinates of the message from a reason, because a pasted message has none."""
     return _PLACE.sub("", reason)
 
 

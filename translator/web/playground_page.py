@@ -43,7 +43,9 @@ def translated(question: PastedMessage) -> dict[str, Any]:
 
 
 def translated_sample(sample: Sample) -> dict[str, Any]:
-    """Return the content of a sample's page, which also shows the sample read with its other options, if it has any."""
+    """Return the content of a sample's page. If the sample has other options, the page also shows it read with
+    these.
+    """
     question = PastedMessage(sample.message, sample.encoding, sample.dialect, sample.options, sample.before)
     other = None
     if sample.other_options:

@@ -30,7 +30,7 @@ _THREADS = ThreadPoolExecutor(max_workers=4, thread_name_prefix="desk")
 
 
 async def asked(ask: Callable[[], Found], nav: Nav, *, seconds: float | None = _ANSWER_SECONDS) -> Found | web.Response:
-    """Return the result of a call that queries brokers, or an error page with the reason.
+    """Return the result of a call that queries brokers. If it fails, return an error page with the reason.
 
     Args:
         seconds: how long the client waits, including the wait for other calls, or None for no limit.

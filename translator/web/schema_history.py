@@ -1,4 +1,4 @@
-"""The history of a table's structure: what changed from one schema to the next."""
+"""Trace the history of a table's structure: what changed from one schema to the next."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Collect the data about the service that pages show: its status, its dead letters, and the effect of a replay. All
+"""Collect the data about the service that pages show: its status, its dead letters, and what a replay would do. All
 data is read from topics.
 """
 
@@ -34,7 +34,7 @@ class LetterView(Struct, frozen=True):
     """A dead letter.
 
     Args:
-        layout: names, types and lengths in the message; only the size for a source with masks.
+        layout: names, types and lengths in the message. For a source with masks, only its size.
         now: the message's result with the current configuration, in lines without row data.
         raw: the message, or None if it must not be shown.
         events: the resulting events; empty if they must not be shown.
@@ -81,7 +81,7 @@ class ServiceView:
         return stored.letter.source in self.settings.masked_sources
 
     def reason(self, stored: StoredLetter) -> str | None:
-        """Return why a message became a dead letter, or None if masks forbid showing it."""
+        """Return why a message became a dead letter, or None if masks do not allow showing it."""
         return stored.letter.reason_without_values(masked=self.is_masked(stored))
 
     def letter(self, partition: int, offset: int, *, reveal: bool) -> LetterView | None:
@@ -109,8 +109,8 @@ class ServiceView:
         )
 
     def replay(self, source: str, code: str, *, execute: bool) -> ReplayReport:
-        """Replay a source's dead letters with a code, or report what a replay would produce. A report changes nothing:
-        no topic is created, and no schema is registered.
+        """Replay a source's dead letters with a code, or report what a replay would produce. A report changes nothing.
+        No topic is created, and no schema is registered.
         """
         settings = self.settings if execute else _creating_nothing(self.settings)
         if execute:

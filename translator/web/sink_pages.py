@@ -19,13 +19,13 @@ NAV = (("/sink", "Lakehouse"),)
 
 
 class TableRow(NamedTuple):
-    """A table, with information from the batches and verifications.
+    """A table, with what the batches and the verifications say about it.
 
     Args:
         changed: when a batch last changed it, and which.
-        command: how to resume a parked table once the cause is corrected, or None for other tables.
+        command: for a parked table, how to resume it once the cause is corrected. None for other tables.
         verified: a sentence for each source that the table was compared with.
-        differs: whether the last conclusive comparison with any source found differing rows.
+        differs: whether the last conclusive comparison with any source found rows that differ.
     """
 
     table: SinkTable

@@ -1,4 +1,4 @@
-"""Collect the data about the sink that pages show, from the JSON output of `spark-sink`: tables, batches and
+"""Collect the data about the sink that pages show. It comes from the JSON output of `spark-sink`: tables, batches and
 quarantine.
 
 The two programs do not import each other, so the sink's commands run as separate processes.
@@ -39,7 +39,7 @@ class SinkVerification(Struct, frozen=True):
 
     Args:
         left_out: the number of rows that could not be compared.
-        verified_through: the end of the last batch that the table is verified through, or None if it never was.
+        verified_through: the end of the last batch up to which the table is verified, or None if it never was.
         conclusive: the last verification that was not inconclusive, if any.
     """
 
@@ -86,7 +86,7 @@ class SinkStatus(Struct, frozen=True):
 
 
 class SinkBatch(Struct, frozen=True):
-    """A batch. A batch without a number represents table changes between two batches.
+    """A batch. A batch without a number stands for table changes between two batches.
 
     Args:
         offsets: for each partition, the first applied offset and the end (exclusive).

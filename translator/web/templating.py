@@ -1,6 +1,7 @@
-"""Render templates. Anything from a message is rendered as text: escaped, with invisible characters made visible.
+"""Render templates. Anything from a message is rendered as text. It is escaped, and invisible characters are made
+visible.
 
-Nothing here needs a web server, so that pages can be files as well.
+Nothing here needs a web server, so pages can also be files.
 """
 
 from __future__ import annotations
