@@ -13,7 +13,7 @@ import click
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _WHOLE = 1000
-"""Maximum length of a command summary. Every summary is shorter than this, so none is truncated."""
+"""Maximum length of a command summary. Every summary is shorter than this, so none of them is cut."""
 
 
 class CommandGroup(click.Group):
@@ -24,7 +24,7 @@ class CommandGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command for the arguments. For an unknown name, the error suggests the most similar command."""
+        """Return the command for the arguments. If the name is unknown, the error suggests the most similar command."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
@@ -41,12 +41,13 @@ class CommandGroup(click.Group):
 
 
 class LazyGroup(CommandGroup):
-    """A group that imports a command's module only when the command runs, so that `--help` is fast.
+    """A group that imports the module of a command only when it runs, so that `--help` is fast.
 
     Args:
-        commands: each command's summary, keyed by its name. Tests compare them with the commands' own summaries.
-        modules: the module for each command whose module has a different name. In Python, a dash in a command's name is
-            an underscore.
+        commands: each command's summary, keyed by its name. Tests compare them with the summaries of the commands
+            themselves.
+        modules: the module for each command whose module has a different name. A dash in the name of a command is an
+            underscore in Python.
         package: the package that contains the modules.
     """
 
@@ -87,7 +88,7 @@ def config_option(file: str, variable: str) -> Callable[[Command], Command]:
     """Return the `-c` option.
 
     Args:
-        file: the default file in the working directory. It is used if neither the option nor the variable is set.
+        file: the default file in the working directory. It applies if neither the option nor the variable is set.
         variable: the environment variable that may contain the file's path.
     """
     return click.option(

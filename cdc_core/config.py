@@ -1,7 +1,8 @@
 """Read a YAML file into a program's typed settings, with `${NAME}` for values from the environment.
 
-Errors include the location but no text from the file, because such text might be a secret. The reader follows two YAML
-1.2 rules: only `true` and `false` are booleans (so a column can be named NO), and no key may occur twice in a mapping.
+Errors give the location but quote nothing from the file, because the text might be a secret. The reader follows two
+rules of YAML 1.2. Only `true` and `false` are booleans, so a column can be named NO, and a mapping may contain each key
+only once.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ def load(model: type[Model], path: Path, environment: Mapping[str, str]) -> Mode
     """Load the settings from a YAML file.
 
     Raises:
-        ConfigError: the file cannot be read, a variable is not set, or the content is invalid (one error lists all
-            mistakes).
+        ConfigError: the file cannot be read, a variable is not set, or the content is invalid. One error lists all
+            mistakes.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -79,7 +80,7 @@ _Loader.add_implicit_resolver(_BOOLEAN, re.compile(r"(?:true|True|TRUE|false|Fal
 
 
 def _document(text: str, where: str) -> tuple[dict[Any, Any], Places]:
-    """Return a file's content, together with the locations of its items."""
+    """Return the content of a file, and the locations of its items."""
     try:
         loader = _Loader(text)
         root = loader.get_single_node()
@@ -96,7 +97,7 @@ def _document(text: str, where: str) -> tuple[dict[Any, Any], Places]:
 
 
 def _repeated(node: yaml.Node | None, seen: set[int]) -> Iterator[str]:
-    """Yield an error for every repeated key in a mapping. Keys from a merged mapping (`<<`) can be overridden."""
+    """Yield an error for every repeated key in a mapping. A key from a merged mapping (`<<`) can be overridden."""
     if node is None or id(node) in seen or isinstance(node, yaml.ScalarNode):
         return
     seen.add(id(node))  # an alias refers to a node that was already checked
@@ -119,7 +120,7 @@ _QUOTED = re.compile(r"""('<[a-z ]+>'|'[][{}:,?. >!-]'|'\\t')|(['"]).*\2""")
 
 
 def _problem(error: yaml.MarkedYAMLError) -> str:
-    """Return the problem and its location, without the text that PyYAML quotes from the file."""
+    """Return the problem and its location, but not the text that PyYAML quotes from the file."""
     said = _without_quotes(error.problem or "the file cannot be read")
     mark, begun = error.problem_mark, error.context_mark
     if begun is not None and mark is not None and begun.line != mark.line:
@@ -137,7 +138,7 @@ _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 def _interpolate(node: Any, environment: Mapping[str, str], where: str) -> Any:
-    """Replace `${NAME}` in strings after parsing, so that a value can never change the file's structure."""
+    """Replace `${NAME}` in strings after parsing, so that a value can never change the structure of the file."""
     if isinstance(node, dict):
         return {name: _interpolate(value, environment, where) for name, value in node.items()}
     if isinstance(node, list):

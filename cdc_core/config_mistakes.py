@@ -1,5 +1,5 @@
-"""Describe configuration mistakes in plain words, with the location and the expected value, but never with the given
-value.
+"""Describe a mistake in the configuration in plain words. The text gives the location and the expected value, but never
+the actual value.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class Places:
         return location in self._lines
 
     def text(self, location: Location) -> str:
-        """Return a location in words, such as `line 5: sources[0] (erp).topics`. A missing setting is reported at the
-        line of its section.
+        """Return a location in words, such as `line 5: sources[0] (erp).topics`. If a setting is missing, the line is
+        that of its section.
         """
         known = location
         while known and known not in self._lines:
@@ -70,7 +70,7 @@ _NAME_CHARACTERS = 60
 
 
 class SettingsFile:
-    """The file that the settings were read from, for mistakes that surface only when the settings are used."""
+    """The file that the settings were read from, for mistakes that show only when the settings are used."""
 
     def __init__(self, where: str, places: Places) -> None:
         self._where = where
@@ -103,8 +103,8 @@ def mistakes(error: ValidationError, model: type[BaseModel], places: Places) -> 
 
 
 def _place(location: Location, kind: str, places: Places) -> Location:
-    """Return the location in the file, without the parts that pydantic adds for keys and for the variants of
-    a union.
+    """Return the location in the file, without the parts that pydantic adds for keys and for the variants of a
+    union.
     """
     if location and location[-1] == "[key]":
         return location[:-1]
@@ -116,7 +116,7 @@ def _place(location: Location, kind: str, places: Places) -> Location:
 
 
 def _joined(sentences: Sequence[str]) -> str:
-    """Return one sentence that lists all values that a setting with several types accepts."""
+    """Return one sentence that lists all values which a setting with several types accepts."""
     if len(sentences) > 1 and all(sentence.startswith(_EXPECTED) for sentence in sentences):
         return _EXPECTED + " or ".join(sentence.removeprefix(_EXPECTED) for sentence in sentences)
     return "; ".join(sentences)
@@ -161,8 +161,7 @@ def _one_of(context: Mapping[str, Any]) -> str:
 
 
 def _length(count: int, context: Mapping[str, Any]) -> str:
-    """Return a length with its unit. Pydantic reports the length of a secret in the same way as the length of a
-    list."""
+    """Return a length with its unit. Pydantic reports the length of a secret just like the length of a list."""
     one, many = ("entry", "entries") if context["field_type"] in _COLLECTIONS else ("character", "characters")
     return f"{count} {one if count == 1 else many}"
 
@@ -175,7 +174,7 @@ def _always(sentence: str) -> Callable[[Mapping[str, Any]], str]:
 
 
 def _kinds() -> Iterator[tuple[str, Callable[[Mapping[str, Any]], str]]]:
-    """Yield the sentences for mistakes, keyed by pydantic's names for the mistakes."""
+    """Yield the sentences for mistakes, keyed by the names that pydantic gives to them."""
     for kinds, sentence in (
         (("bool_type", "bool_parsing"), "expected true or false"),
         (("string_type",), "expected text; add quotes around values that YAML would read as another type"),

@@ -1,4 +1,4 @@
-"""Settings that a later release removes (docs/stability.md). `check` of both programs warns about them."""
+"""Settings that a later release removes (docs/stability.md). The `check` commands of both programs warn about them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Deprecation(NamedTuple):
 
     Args:
         since: the first release that warns.
-        removed_in: the release that rejects the setting, at least two minor releases later.
+        removed_in: the release that rejects the setting. It is at least two minor releases later.
         instead: what to do, as a full sentence.
     """
 

@@ -1,6 +1,6 @@
 """Errors shared by both programs.
 
-The error class determines how the caller reacts:
+How a caller reacts depends on the class of the error:
 
     CdcError
       FatalError         continuing would lose or invent data: stop with exit code 1, acknowledge nothing
@@ -18,7 +18,7 @@ class CdcError(Exception):
 
 
 class FatalError(CdcError):
-    """Continuing would lose or invent data. The process stops with exit code 1 and acknowledges nothing."""
+    """To continue would lose or invent data. The process then stops with exit code 1 and acknowledges nothing."""
 
 
 class ConfigError(FatalError):
@@ -26,8 +26,8 @@ class ConfigError(FatalError):
 
 
 def quote(value: object, limit: int = 40) -> str:
-    """Quote a name or keyword so that it is safe to print in a message: shortened, with control characters escaped. Do
-    not use this function for row data.
+    """Quote a name or a keyword so that it is safe to print: shortened, with control characters escaped. Do not use
+    this for row data.
     """
     text = value if isinstance(value, str) else str(value)
     return repr(text if len(text) <= limit else text[:limit] + "…")
@@ -35,13 +35,13 @@ def quote(value: object, limit: int = 40) -> str:
 
 _COMPARED = 100
 """The maximum length of a value that is compared with the known names. Longer values get no suggestion. A value may
-have millions of characters, and the comparison needs memory for each character.
+have millions of characters, and the comparison needs memory for each of them.
 """
 
 
 def unknown(what: str, value: object, allowed: Iterable[str]) -> str:
-    """Return the error text for a value that is not in a closed list. The text suggests the most similar allowed name,
-    if any name is close.
+    """Return the text of the error about a value that is not in a closed list. If an allowed name is similar, the text
+    suggests it.
     """
     names = sorted(allowed)
     near = difflib.get_close_matches(str(value)[:_COMPARED], names, n=1)

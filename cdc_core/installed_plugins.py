@@ -1,7 +1,7 @@
 """Find the plug-ins that other distributions offer as entry points, using only their metadata. Nothing here imports a
 plug-in.
 
-Finding plug-ins reads the metadata of every installed distribution, which takes milliseconds.
+This reads the metadata of every installed distribution, which takes milliseconds.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ class InstalledPlugin(Struct, frozen=True, order=True):
 
 
 def find(group: str, built_in: Container[str]) -> dict[InstalledPlugin, EntryPoint]:
-    """Return the plug-ins in a group of entry points in the order of their names, without loading them.
+    """Return the plug-ins in a group of entry points, ordered by name, without loading them.
 
     Args:
         built_in: names that plug-ins must not use.
 
     Raises:
-        ConfigError: a distribution's metadata cannot be read, whether or not it offers a plug-in.
+        ConfigError: the metadata of a distribution cannot be read, whether or not it offers a plug-in.
     """
     try:
         found = {_described(entry): entry for entry in entry_points(group=group) if entry.name not in built_in}

@@ -1,6 +1,6 @@
-"""Both programs' `kafka` section: broker addresses, TLS and credentials.
+"""Define the `kafka` section of both programs: broker addresses, TLS and credentials.
 
-Contradictory settings are rejected, so that no connection is unprotected by mistake. Errors never quote a value.
+Contradictory settings are rejected, so that no connection is left unprotected by mistake. Errors never quote a value.
 """
 
 from __future__ import annotations
@@ -148,10 +148,10 @@ def check_header_names(headers: Iterable[str]) -> None:
 
 
 def checked_scheme(url: str, name: str, login: str) -> str:
-    """Return a URL's scheme. Errors name the setting and never quote the URL, which might contain a password.
+    """Return a URL's scheme. Errors name the setting and never quote the URL, because it might contain a password.
 
     Args:
-        login: the settings in which credentials belong, because they must not be part of a URL.
+        login: the settings where credentials belong, because a URL must not contain them.
     """
     try:
         parts = urlsplit(url)
@@ -187,7 +187,7 @@ LIBRDKAFKA: Mapping[str, str] = {
 
 
 def librdkafka_options(kafka: Kafka) -> dict[str, Any]:
-    """Return the connection settings for confluent_kafka clients, which contain secrets.
+    """Return the connection settings for confluent_kafka clients. They contain secrets.
 
     Raises:
         ConfigError: the token provider cannot be used.
@@ -212,8 +212,9 @@ def tokens_of(kafka: Kafka) -> Tokens | None:
 
 
 def named_by(table: Mapping[str, str], kafka: Kafka) -> dict[str, str]:
-    """Return the settings that have a value, with the names that a client library uses and with secrets in plain
-    text."""
+    """Return the settings that have a value. They have the names that a client library uses, and secrets are in plain
+    text.
+    """
     given = ((theirs, getattr(kafka, ours)) for ours, theirs in table.items())
     return {theirs: _plain(value) for theirs, value in given if value is not None}
 

@@ -1,7 +1,8 @@
-"""Login tokens (OAUTHBEARER) from token providers: plug-ins that installed distributions offer as entry points.
+"""Get login tokens (OAUTHBEARER) from token providers. These are plug-ins that installed distributions offer as entry
+points.
 
-A provider is a class or function. The program calls it with the options from the configuration, and gets a function
-that returns a token and its expiry (docs/operate/token-providers.md).
+A provider is a class or function. The program calls a provider with the options from the configuration. It gets a
+function that returns a token and its expiry (docs/operate/token-providers.md).
 """
 
 from __future__ import annotations
@@ -26,35 +27,35 @@ BUILT_IN: Mapping[str, tuple[str, str]] = {
     "event-hubs": ("cdc_core.token_providers.event_hubs:EventHubs", "azure"),
     "managed-kafka": ("cdc_core.token_providers.managed_kafka:ManagedKafka", "gcp"),
 }
-"""The providers in this distribution: name, location, and the extra with the cloud's library. They take precedence over
-plug-ins with these names.
+"""The providers in this distribution. Each has a name, a location, and the extra that contains the cloud's library.
+They take precedence over plug-ins with these names.
 """
 
 _USED_SHARE = 0.5
-"""The share of a token's lifetime after which the provider is called again. A connection ends when its token expires,
-so connections opened with a token that is about to expire would be short.
+"""After this share of a token's lifetime, the provider is called again. A connection ends when its token expires. If
+the token were about to expire, the connection would be short.
 """
 
 _PAUSE = 1.0
 """Seconds between a provider's failed call and the next one. Without a pause, clients that reconnect many times a
-second would call it each time.
+second would call it every time.
 """
 
 _PATIENCE = 10.0
-"""The number of seconds to wait for a provider, which is the time that librdkafka waits for a new client's token."""
+"""The number of seconds to wait for a provider. librdkafka waits just as long for the token of a new client."""
 
 _LONGEST_LIFE = 366 * 86_400
-"""Seconds. A later expiry is a mistake, such as milliseconds, and the token would never be renewed."""
+"""Seconds. A later expiry is a mistake, such as milliseconds. The token would then never be renewed."""
 
 log = logging.getLogger("cdc_core.kafka_tokens")
 
 
 class TokenError(CdcError):
-    """A provider returned no usable token. The text names the provider and the reason, but contains no token."""
+    """A provider returned no usable token. The text names the provider and gives the reason, but contains no token."""
 
 
 class Tokens:
-    """One provider's tokens, which all clients and threads share.
+    """The tokens of one provider, which all clients and threads share.
 
     Args:
         name: the name of an entry point.
@@ -142,8 +143,8 @@ def shared_tokens(name: str, options: frozenset[tuple[str, str]]) -> Tokens:
 
 
 def require_token(connection: Mapping[str, Any]) -> None:
-    """Make sure that a client that logs in with tokens can be created. Without a token, its constructor would block for
-    ten seconds and drop the reason.
+    """Make sure that a client which logs in with tokens can be created. Without a token, its constructor would block
+    for ten seconds and drop the reason.
 
     Args:
         connection: librdkafka settings.
@@ -156,7 +157,7 @@ def require_token(connection: Mapping[str, Any]) -> None:
 
 
 def _begin(provide: Callable[[], object]) -> Future[object]:
-    """Call a provider in a daemon thread, which does not keep the process from exiting."""
+    """Call a provider in a daemon thread, so that it does not keep the process from exiting."""
     call: Future[object] = Future()
 
     def run() -> None:

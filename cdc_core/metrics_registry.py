@@ -9,7 +9,7 @@ from prometheus_client.registry import Collector
 
 
 def process_registry() -> CollectorRegistry:
-    """Return a registry with the metrics `process_*`, for memory, processor time, open files and start time."""
+    """Return a registry with the `process_*` metrics for memory, processor time, open files and start time."""
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
     return registry
@@ -18,7 +18,7 @@ def process_registry() -> CollectorRegistry:
 def shown(registry: CollectorRegistry) -> CollectorRegistry:
     """Return the metrics in Prometheus's text format.
 
-    Each counter's creation time (`*_created`) is omitted, because it would double the number of series.
+    The time at which a counter was created (`*_created`) is left out, because it would double the number of series.
     """
     page = CollectorRegistry()
     page.register(_WithoutCreationTimes(registry))

@@ -1,7 +1,8 @@
-"""An event's position (docs/design.md §4.4): its format, its parts, and whether a scope delivers events in order.
+"""Define the position of an event (docs/design.md §4.4): its format, its parts, and whether a scope delivers events in
+order.
 
-A position is sortable text: epoch (4 digits), native position (38), raw topic offset (19) and the event's number within
-its message (6), separated by dots. Positions are comparable only within a scope.
+A position is sortable text. Its parts are the epoch (4 digits), the native position (38), the raw topic's offset (19)
+and the number of the event within its message (6). Dots separate them. Positions can be compared only within a scope.
 """
 
 from __future__ import annotations

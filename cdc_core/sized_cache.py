@@ -1,7 +1,7 @@
-"""Caches of limited size for results that depend on strings from messages.
+"""Cache results that depend on strings from messages, in a limited amount of memory.
 
-Names and types come from messages, so their number and length are unlimited. A limit on the number of entries would not
-limit the memory.
+Names and types come from messages, so there is no limit on their number and length. A limit on the number of entries
+would not limit the memory.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ MOST = 32 * 1024 * 1024
 
 MOST_PACKED = 2 * 1024 * 1024
 """The same limit for keys that are bytes from a message. The cached result is about twenty times as large as such a
-key."""
+key.
+"""
 
 _ITEM = 500
-"""The number of bytes that a result keeps for each item in its key: a column, its type, its reader."""
+"""The number of bytes that a result takes for each item in its key: a column, its type, its reader."""
 
 
 class SizedMap(dict[K, V]):

@@ -1,8 +1,8 @@
 """The format of stored state.
 
-Everything that outlives a process is stored with the number of its format and the release that wrote it. This applies
-to records in the compacted topics, committed offsets, dead letters, checkpoints, tables and the files next to them.
-State without a number predates release 0.1.0, and is read like format 1. Each release reads all earlier formats.
+Store everything that outlives a process with the number of its format and the release that wrote it. This applies to
+records in the compacted topics, committed offsets, dead letters, checkpoints, tables and the files next to them. State
+without a number predates release 0.1.0, and is read like format 1. Each release reads all earlier formats.
 """
 
 from __future__ import annotations

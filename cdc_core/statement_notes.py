@@ -1,4 +1,4 @@
-"""Notes in `schema` events that announce changes to existing rows (docs/envelope/statements.md).
+"""Define the notes in `schema` events that report changes to existing rows (docs/envelope/statements.md).
 
 The translator writes these notes, and the sink and the reader act on them. A note applies to its event's table. If the
 event has no table, the note applies to all tables in the event's `db`. If the event has no `db` either, the note
@@ -21,17 +21,17 @@ DEFAULT_FILLED = "DEFAULT_FILLED"
 """`DEFAULT_FILLED=column:type`: a column was added, and in every existing row, it has the value from `after`."""
 
 COLUMN_REWRITTEN = "COLUMN_REWRITTEN"
-"""`COLUMN_REWRITTEN=column`: the column has new values in existing rows, but no event contains these values. Without a
-column, any column may be affected.
+"""`COLUMN_REWRITTEN=column`: the column has new values in existing rows, but no event contains them. Without a column,
+any column may be affected.
 """
 
 COLUMN_RETYPED = "COLUMN_RETYPED"
 """`COLUMN_RETYPED=column:type`: the column now has this source type. Existing values have changed, unless the new type
-can hold every value of the previous type. The note does not include the previous type.
+can hold every value of the previous one. The note does not include the previous type.
 """
 
 CASCADE_NOT_LOGGED = "CASCADE_NOT_LOGGED"
-"""Foreign keys change the table's rows when their parents change, and the source does not log those changes."""
+"""Foreign keys change rows of the table when their parents change, and the source does not log these changes."""
 
 NOTES = (
     STATEMENT_NOT_APPLIED,
@@ -61,7 +61,7 @@ class StatementNote(Struct, frozen=True):
 
 
 def statement_notes(notes: Iterable[str] | None) -> list[StatementNote]:
-    """Return the notes in an event that announce changes to existing rows, in order."""
+    """Return the notes in an event that report changes to existing rows, in order."""
     return [_taken_apart(note) for note in notes or () if note.partition("=")[0] in NOTES]
 
 
@@ -78,7 +78,7 @@ def _taken_apart(note: str) -> StatementNote:
 
 
 def _end_of_column(text: str) -> int:
-    """Return the index of the colon between column and type. Labels in a type are quoted and follow a parenthesis."""
+    """Return the index of the colon between column and type. Labels in a type are quoted, and follow a parenthesis."""
     labels = text.find("('")
     cut = text.rfind(":", 0, labels if labels >= 0 else len(text))
     return cut if cut >= 0 else len(text)

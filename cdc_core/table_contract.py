@@ -1,4 +1,5 @@
-"""Contracts for tables: documents of the Open Data Contract Standard (ODCS), and the ways in which a schema breaks one.
+"""Read contracts for tables, which are documents of the Open Data Contract Standard (ODCS), and find out how a schema
+breaks them.
 
 A contract belongs to one source table. Its schema object has the custom properties `sourceTable`
 (`source/db/schema/table`, with `/` and `%` in names percent-encoded) and `additionalColumns` (false if other columns
@@ -68,7 +69,7 @@ class TableContract(Struct, frozen=True, dict=True):
 
     @property
     def key(self) -> tuple[str, ...]:
-        """The key columns, in key order; empty if the contract has no key."""
+        """The key columns, in key order. Empty if the contract has no key."""
         return tuple(name for _, name in sorted((column.key, column.name) for column in self.columns if column.key))
 
 
@@ -76,7 +77,7 @@ class TableContract(Struct, frozen=True, dict=True):
 
 
 def document(schema: TableSchema, masks: Mapping[str, str] | None = None) -> str:
-    """Return the contract that a table's schema fulfills, as YAML. The same schema always returns the same text.
+    """Return the contract that a table's schema fulfills, as YAML. The same schema always gives the same text.
 
     Args:
         masks: the action of the mask for each masked column.
@@ -104,7 +105,7 @@ def document(schema: TableSchema, masks: Mapping[str, str] | None = None) -> str
 
 
 def contract_id(table: TableId) -> str:
-    """Return a source table's name in contracts: source/db/schema/table, with absent levels left empty."""
+    """Return a source table's name as contracts write it: source/db/schema/table, with absent levels left empty."""
     return "/".join((part or "").replace("%", "%25").replace("/", "%2F") for part in table)
 
 
@@ -152,7 +153,8 @@ class _Document(Struct, frozen=True, rename="camel"):
 
 
 def read(*paths: Path) -> dict[TableId, TableContract]:
-    """Return the contracts in files, and in the YAML files of folders without their subfolders, by source table.
+    """Return the contracts in files and in folders, by source table. In a folder, the YAML files are read, but no
+    subfolders.
 
     Raises:
         ConfigError: a path does not exist, a file is not such a contract, or two contracts are for the same table.
@@ -227,10 +229,10 @@ def breaches(
     """Return one sentence for each way in which a table breaks the contract.
 
     Args:
-        types: the canonical type of each column; None if the type does not have to be compared.
+        types: the canonical type of each column, or None if the type need not be compared.
         key: the table's key columns. Their order does not matter.
-        older: whether the table has newer columns. A column that the contract added later may then be missing, unless
-            it is required.
+        older: whether the table has newer columns. A column that was added to the contract later may then be missing,
+            unless it is required.
     """
     found = []
     for wanted in contract.columns:
@@ -291,7 +293,7 @@ _LOGICAL: Mapping[str, str] = {
 
 
 def logical_type(canonical: str) -> str:
-    """Return the logical type of ODCS for a canonical type. Values without their own logical type are strings."""
+    """Return the logical type of ODCS for a canonical type. Values without a logical type of their own are strings."""
     if _INTEGER.fullmatch(canonical):
         return "integer"
     return "number" if canonical.startswith("decimal") else _LOGICAL.get(canonical, "string")

@@ -9,7 +9,7 @@ from cdc_core.envelope import TableSchema
 
 
 def joined_name(db: str | None, schema: str | None, table: str | None) -> str:
-    """Return a table's name: the levels joined by dots, without levels that the source does not have."""
+    """Return a table's name: the levels joined by dots, without any level that the source does not have."""
     return ".".join(part for part in (db, schema, table) if part)
 
 

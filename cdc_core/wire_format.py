@@ -1,10 +1,10 @@
-"""A record value in the canonical topic: a header, followed by the event (docs/envelope.md).
+"""Read a record value from the canonical topic: a header, followed by the event (docs/envelope.md).
 
-A value may begin with the header of Avro's single-object encoding, which contains the schema's fingerprint, or with
-Confluent's header, which contains the schema's registry id, or with a JSON brace. This module never queries a registry.
-Regardless of the id, the datum is a version 1 envelope if its first field, `v`, is 1. Within a version, new fields are
-added only at the end. A reader therefore ignores the new fields of a newer record. An older record ends early, which
-the decoder reports.
+A value begins in one of three ways: with the header of Avro's single-object encoding, which contains the schema's
+fingerprint, with Confluent's header, which contains the schema's registry id, or with a JSON brace. This module never
+queries a registry. Whatever the id, the datum is a version 1 envelope if its first field, `v`, is 1. Within a version,
+new fields are added only at the end. A reader therefore ignores the new fields of a newer record. An older record ends
+early, and the decoder reports this.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Report runs and columns to an OpenLineage backend: the configuration section, the events and the reports."""
+"""Report runs and columns to an OpenLineage receiver: the configuration section, the events and the reports."""
 
 from __future__ import annotations
 

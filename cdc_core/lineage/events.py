@@ -1,6 +1,6 @@
-"""OpenLineage events (https://openlineage.io/spec/2-0-2/OpenLineage.json): a job, its datasets and their columns.
+"""Build OpenLineage events (https://openlineage.io/spec/2-0-2/OpenLineage.json): a job, its datasets and their columns.
 
-The events contain names and types, and never values.
+The events contain names and types, but never values.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Kind: TypeAlias = Literal["START", "RUNNING", "COMPLETE", "ABORT", "FAIL"]
 
 
 class Field(Struct, frozen=True):
-    """A column, or a table in a topic that contains several tables, whose columns are `fields`."""
+    """A column. In a topic with several tables, it may also be a table, whose columns are `fields`."""
 
     name: str
     type: str
@@ -44,7 +44,7 @@ class ColumnSource(Struct, frozen=True):
     """The column from which a column comes.
 
     Args:
-        mask: the mask that replaces its values; None if the values are unchanged.
+        mask: the mask that replaces its values, or None if they are unchanged.
     """
 
     namespace: str
@@ -57,8 +57,8 @@ class Dataset(Struct, frozen=True):
     """A topic or a table.
 
     Args:
-        fields: its columns; empty if they are unknown.
-        sources: the sources of each column, by its path in `fields`, with dots between the names.
+        fields: its columns. Empty if they are unknown.
+        sources: the sources of each column, by its path in `fields`. Dots separate the names in a path.
         other_name: its other namespace and name, such as those in a catalog.
     """
 
@@ -90,13 +90,13 @@ class RunOfJob(NamedTuple):
 
 
 def kafka_namespace(bootstrap_servers: str) -> str:
-    """Return the namespace of the topics of a Kafka cluster, which is named after its first broker."""
+    """Return the namespace for the topics of a Kafka cluster. It is named after the cluster's first broker."""
     first = bootstrap_servers.split(",")[0].strip()
     return f"kafka://{first.rpartition('://')[2]}"
 
 
 def storage_dataset(location: str) -> tuple[str, str]:
-    """Return the namespace and name of a table in a folder or an object store, from its path or URL."""
+    """Return the namespace and the name of a table in a folder or an object store, given its path or URL."""
     scheme, separator, rest = location.partition("://")
     if not separator:
         return "file", location.removeprefix("file:").rstrip("/")
@@ -169,7 +169,7 @@ def _input(source: ColumnSource) -> dict[str, Any]:
 
 
 def _facets(facets: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Add to each facet what the specification requires of every facet."""
+    """Add to each facet what the specification requires of all facets."""
     found = {}
     for name, facet in facets.items():
         version, _, title = _FACETS[name].partition("/")

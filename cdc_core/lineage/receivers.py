@@ -26,7 +26,7 @@ _MAX_BYTES = 100_000_000
 
 
 class NotDelivered(Exception):
-    """A receiver did not accept an event. The message gives the reason, without secrets."""
+    """A receiver did not accept an event. The message gives the reason, but no secrets."""
 
 
 def receiver(settings: Lineage, kafka: Kafka) -> Send:
@@ -50,7 +50,9 @@ def _file(path: Path) -> Send:
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Treats a redirect as an error. Python would send the headers, which can contain a token, to the other server."""
+    """Treats a redirect as an error. Python would send the headers to the other server, and they can contain a
+    token.
+    """
 
     def redirect_request(self, *_: Any) -> None:
         return None

@@ -1,4 +1,4 @@
-"""Send the events in the background. The process never waits for the receiver, except for a few seconds at its end."""
+"""Send events in the background. The process never waits for the receiver, except for a few seconds when it ends."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ End: TypeAlias = Literal["COMPLETE", "ABORT", "FAIL"]
 """The end of a run: everything was done, a signal stopped it, or it failed."""
 
 _ROUND_SECONDS = 5.0
-"""The time between two rounds. All changes to a job within a round are one event, so the number of events is limited by
-the number of jobs, whatever happens to the receiver.
+"""The time between two rounds. All changes to a job within a round are merged into one event. The number of jobs
+therefore limits the number of events, whatever happens to the receiver.
 """
 
 _LAST_SECONDS = 5.0
-"""The time for the last events. It limits how long a process waits for a receiver at its end."""
+"""The time for the last events. It limits how long a process waits for a receiver when it ends."""
 
 
 Describe: TypeAlias = Callable[[], JobDatasets | None]
@@ -128,8 +128,8 @@ class LineageReports(threading.Thread):
         return True
 
     def _deliver(self, run: _Run, kind: Kind) -> bool:
-        """Send an event, after the event for the start unless the receiver has it. Return False if the receiver did not
-        accept one of them.
+        """Send an event. If the receiver does not have the event for the start yet, send that one first. Return False
+        if the receiver did not accept one of them.
         """
         job = run.job
         if job is None:

@@ -1,7 +1,8 @@
-"""Push a process's metrics to an OpenTelemetry receiver, under their Prometheus names.
+"""Push the metrics of a process to an OpenTelemetry receiver, under their Prometheus names.
 
-This module is imported only if `metrics.otlp` is set. Options outside the settings, such as certificates and process
-attributes, come from OpenTelemetry's own variables (https://opentelemetry.io/docs/specs/otel/protocol/exporter/).
+This module is imported only if `metrics.otlp` is set. OpenTelemetry's own variables provide the options that the
+settings lack, such as certificates and process attributes
+(https://opentelemetry.io/docs/specs/otel/protocol/exporter/).
 """
 
 from __future__ import annotations
@@ -39,8 +40,7 @@ _CUMULATIVE = AggregationTemporality.CUMULATIVE
 _BILLION = 1_000_000_000
 
 _TRY_SECONDS = 5.0
-"""The timeout for one report, including the exporter's retries. This timeout limits how long a process waits for its
-last report.
+"""The timeout for one report, including the exporter's retries. It limits how long a process waits for its last report.
 """
 
 _LOGGER = "opentelemetry.exporter"
@@ -48,7 +48,7 @@ _REASON_CHARACTERS = 300
 
 
 class Reports(threading.Thread):
-    """Reports at a fixed interval and once at the end. `reports` collects the data to send."""
+    """Reports at a fixed interval, and once at the end. `reports` collects the data to send."""
 
     def __init__(self, settings: Otlp, registry: CollectorRegistry, identity: Mapping[str, str], warn: Warn) -> None:
         super().__init__(name="reports of metrics", daemon=True)
@@ -86,7 +86,7 @@ class Reports(threading.Thread):
 
 
 class _Reasons(logging.Handler):
-    """Captures the reason why a report failed, which the exporter writes only to its own logger."""
+    """Captures the reason why a report failed. The exporter writes it only to its own logger."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -99,16 +99,16 @@ class _Reasons(logging.Handler):
         self._told.append(record.getMessage())
 
     def take(self) -> str:
-        """Return the first reason since the last call. Later reasons only repeat it."""
+        """Return the first reason that came up since the last call. Later reasons only repeat it."""
         told, self._told = self._told, []
         return told[0][:_REASON_CHARACTERS] if told else ""
 
 
 def metrics_of(registry: CollectorRegistry, begun_ns: int, now_ns: int) -> list[Metric]:
-    """Convert a registry's metrics to OpenTelemetry. A NaN gauge means "unknown" and is omitted.
+    """Convert a registry's metrics to OpenTelemetry. A gauge with the value NaN means "unknown" and is omitted.
 
     Args:
-        begun_ns: the start time for counters that have none, in nanoseconds since 1970.
+        begun_ns: the start time, in nanoseconds since 1970, for counters that have none.
         now_ns: the time at which the values were read, in nanoseconds since 1970.
     """
     return [metric for family in registry.collect() for metric in _READERS[family.type](family, begun_ns, now_ns)]
@@ -183,7 +183,7 @@ _READERS = {"counter": _counter, "gauge": _gauge, "histogram": _histogram, "summ
 
 
 def _created(family: Family) -> Mapping[tuple[tuple[str, str], ...], int]:
-    """Return the start times of all series that have a start time."""
+    """Return the start times of all series that have one."""
     return {
         _key(sample.labels): int(sample.value * _BILLION)
         for sample in family.samples

@@ -1,4 +1,4 @@
-"""Read the canonical topic: convert its records to changes, and apply the changes to rows (docs/reading.md).
+"""Read the canonical topic: convert its records to changes, and apply these to rows (docs/reading.md).
 
     reader = ChangeReader(schemas)
     apply((reader.read(record.value()) for record in records), store)

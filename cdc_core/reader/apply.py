@@ -1,4 +1,4 @@
-"""Apply changes to rows in any store, following the rules in docs/envelope/applying.md."""
+"""Apply changes to rows in any store, by the rules in docs/envelope/applying.md."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from cdc_core.table_id import TableId
 
 
 class RowStore(Protocol):
-    """A row store. Commit all writes from an `apply` call in one transaction, together with the offsets of the applied
+    """A row store. Commit everything that an `apply` call writes in one transaction, together with the offsets of the
     changes.
     """
 
     def load(self, table: TableId, key: RowKey) -> KeptRow | None:
-        """Return the row as last stored, including deleted rows, or None if it was never stored."""
+        """Return the row as it was last stored, even if it is deleted, or None if it was never stored."""
         ...
 
     def store(self, table: TableId, key: RowKey, row: KeptRow, types: Mapping[str, str]) -> None:
@@ -40,11 +40,11 @@ class RowStore(Protocol):
         ...
 
     def clear(self, table: TableId) -> None:
-        """Delete every row, but keep the rows' progress."""
+        """Delete every row, but keep what is known about their positions."""
         ...
 
     def floor(self, table: TableId, scope: str) -> str:
-        """Return the position of the last truncate in a scope, or "" if the scope had no truncate."""
+        """Return the position of the last truncate in a scope, or "" if the scope had none."""
         ...
 
     def set_floor(self, table: TableId, scope: str, pos: str) -> None:
@@ -57,13 +57,13 @@ class AppliedChanges:
     """Totals for one `apply` call. Every change is counted in exactly one of the first four numbers.
 
     Args:
-        keyless: the number of changes to rows without a key, which the store does not contain.
+        keyless: the number of changes to rows without a key. The store does not contain these rows.
         announcements: events other than row events.
-        undecided: the number of rows removed while two rows had the same key, if it is unknown which of them was
-            removed. See `incomplete`.
-        outlived: the ids of changes that would bring back a row that another scope has since deleted. These changes
+        undecided: the number of rows that were removed while two rows had the same key, if it is unknown which of the
+            two was removed. See `incomplete`.
+        outlived: the ids of changes that would bring back a row which another scope has since deleted. These changes
             count as stale.
-        filled: the number of rows that received the default value of a column that a statement added.
+        filled: the number of rows that got the default of a column which a statement added.
         not_applied: the ids of events about statements that changed rows without row events. Reload the tables of these
             events (docs/envelope/statements.md).
     """
@@ -103,7 +103,7 @@ def apply(changes: Iterable[Change], store: RowStore) -> AppliedChanges:
 
 
 def _announce(change: Change, store: RowStore, account: AppliedChanges) -> None:
-    """Apply a statement by filling in its default value, or report the statement if it cannot be applied."""
+    """Apply a statement by filling in its default. If this is not possible, report it."""
     words = {note.word for note in statement_notes(change.event.notes)}
     if not words.isdisjoint(_NOT_APPLIED):
         account.not_applied.append(change.event.id)
@@ -179,7 +179,7 @@ def _left(change: Change, row: KeptRow, account: AppliedChanges) -> KeptRow | No
 
 
 def _move(change: Change, left: KeptRow | None, new: KeptRow) -> None:
-    """Apply a key change. If the row under the old key is known, it supplies the new row's missing columns."""
+    """Apply a key change. If the row under the old key is known, it provides the columns that the new row lacks."""
     aside = new.set_aside(change)
     is_late = change.event.pos < new.progress.positions[change.event.pos_scope]
     if change.is_full or left is None or is_late:
@@ -211,7 +211,7 @@ def _delete_row(change: Change, table: TableId, key: RowKey, store: RowStore, ac
 
 
 def _leave(change: Change, table: TableId, old: RowKey | None, store: RowStore, account: AppliedChanges) -> None:
-    """Handle a row without a key. The row is not stored, and is removed if it was stored before."""
+    """Handle a row without a key. The row is not stored. If it was stored before, it is removed."""
     if old is None and "KEY_INCOMPLETE" not in (change.event.notes or ()):
         raise ApplyError(
             f"{change.event.id}: the key of {table} is unknown, so its rows cannot be identified. Declare a key "
@@ -223,7 +223,7 @@ def _leave(change: Change, table: TableId, old: RowKey | None, store: RowStore, 
 
 
 def _remove(change: Change, table: TableId, key: RowKey, store: RowStore) -> None:
-    """Remove a row, unless a later change has already written that row."""
+    """Remove a row, unless a later change has already written it."""
     row, floor = _row(store, table, key), store.floor(table, change.event.pos_scope)
     if row.is_stale(change, floor):
         return

@@ -1,4 +1,4 @@
-"""A change: an envelope event, with its images as Python values."""
+"""A change is an envelope event whose images have Python values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cdc_core.table_id import TableId
 from cdc_core.transaction import SourceTransaction
 
 RowKey: TypeAlias = tuple[Value, ...]
-"""The key column values, in key order. Different notations for the same number give equal keys."""
+"""The key column values, in key order. If two keys write the same number differently, they are equal."""
 
 RowValues: TypeAlias = Mapping[str, Value]
 
@@ -30,15 +30,15 @@ class Missing(Enum):
     ABSENT = "absent"
     """The column was not sent."""
     UNAVAILABLE = "unavailable"
-    """The value exists, but the source withheld it, or it cannot be represented exactly."""
+    """The value exists. However, the source withheld it, or it cannot be represented exactly."""
 
 
 class Change(Struct, frozen=True, dict=True):
     """An event and its images. In an image, NULL is None, and a column that was not sent is missing.
 
     `event` has all envelope fields. `table` is None if the event has no table. `schema` is the schema that the event
-    refers to or, if it refers to none, the newest known schema for its table. Without a schema, values have JSON types,
-    in which a decimal is text.
+    refers to. If it refers to none, this is the newest known schema of its table. Without a schema, values have JSON
+    types, so a decimal is text.
     """
 
     event: ChangeEvent
@@ -54,7 +54,7 @@ class Change(Struct, frozen=True, dict=True):
         """Read an event's images.
 
         Args:
-            schemas: the known schemas; None leaves all values in their JSON types.
+            schemas: the known schemas. None leaves all values in their JSON types.
 
         Raises:
             ReadError: an image does not match its schema.
@@ -98,17 +98,17 @@ class Change(Struct, frozen=True, dict=True):
 
     @cached_property
     def withheld(self) -> frozenset[str]:
-        """The columns whose new value the source withheld, or that cannot be represented exactly."""
+        """The columns whose new value the source withheld or cannot be represented exactly."""
         event = self.event
         named = {*(event.unavailable or ()), *(issue.col for issue in event.issues or ())}
         return frozenset(named - (self.after or {}).keys())
 
     def new(self, column: str) -> Value | Missing:
-        """Return a column's value after the change, or the reason why it has no value."""
+        """Return the value of a column after the change, or the reason why it has none."""
         return _found(self.after, column, self.withheld)
 
     def old(self, column: str) -> Value | Missing:
-        """Return a column's value before the change, or the reason why it has no value."""
+        """Return the value of a column before the change, or the reason why it has none."""
         event = self.event
         return _found(self.before, column, {*(event.unavailable or ()), *(issue.col for issue in event.issues or ())})
 
@@ -131,8 +131,8 @@ def _schema(event: ChangeEvent, table: TableId, schemas: KnownSchemas) -> TableS
 def _image(
     event_id: str, name: str, text: str | None, types: Mapping[str, str], strict: bool
 ) -> dict[str, Value] | None:
-    """Return the columns in an image. Unless `strict` is true, the types are a guess, and a value that does not match
-    its type is left unchanged.
+    """Return the columns in an image. Unless `strict` is true, the types are a guess. A value that does not match its
+    type is then left unchanged.
     """
     if text is None:
         return None

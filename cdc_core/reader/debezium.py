@@ -1,8 +1,8 @@
-"""Convert records from a Debezium projection to events, as far as the format allows (docs/debezium.md).
+"""Convert records of a Debezium projection to events, as far as the format allows (docs/debezium.md).
 
 Fields that the format lacks are null or `none`: the key kind, the changed columns, issues, notes. A key change is
-written as two records, a delete and a create. These records are returned as two events with the same position, for
-different rows.
+written as two records, a delete and a create. They are returned as two events with the same position, for different
+rows.
 """
 
 from __future__ import annotations
@@ -120,8 +120,8 @@ def event_of_debezium(value: bytes, key: bytes | None, headers: Mapping[str, byt
 
 
 def _operation(op: str, headers: Mapping[str, bytes]) -> str:
-    """Return the operation at the source. An update is written as a create if the format requires its old image but the
-    image is missing.
+    """Return the operation at the source. An update is written as a create if the format requires an old image and it
+    is missing.
     """
     is_half = "__debezium.oldkey" in headers
     return "u" if op == "c" and headers.get("cdc-op") == b"u" and not is_half else op

@@ -37,10 +37,10 @@ _FOREIGN = (
 
 
 class ChangeReader:
-    """Reads values from canonical topic records, regardless of the codec and framing that the translator used.
+    """Reads the values of canonical records, whatever codec and framing the translator used.
 
     Args:
-        schemas: the source of the column types for images; None leaves values in their JSON types.
+        schemas: the source of the column types for images. None leaves values in their JSON types.
         later: the Avro schemas of later releases, as JSON text. The keys are their fingerprints (16 hex digits) or
             registry ids. The schema of this release is built in.
     """
@@ -65,8 +65,8 @@ class ChangeReader:
     ) -> Change | None:
         """Return the change in a record from any of the translator's event topics, including Debezium projections.
 
-        Returns None for a tombstone, which only repeats a delete. Upsert projections cannot be read, because they
-        contain rows by key instead of changes.
+        It returns None for a tombstone, which only repeats a delete. Upsert projections cannot be read, because they
+        contain rows by key and no changes.
 
         Raises:
             ReadError: see `read`.
@@ -126,7 +126,7 @@ def _event(value: bytes, later: Mapping[bytes, Schema]) -> ChangeEvent:
 
 
 def _reason(error: BaseException) -> str:
-    """Return an error's message only if this package raised the error, because library errors may quote values."""
+    """Return the message of an error only if this package raised it, because errors from libraries may quote values."""
     return str(error) if type(error) is ValueError else type(error).__name__
 
 

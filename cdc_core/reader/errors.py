@@ -1,4 +1,4 @@
-"""Reader errors. Their messages never contain row values."""
+"""Reader errors. Their messages never contain values from rows."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ class ReadError(CdcError):
 class UnknownSchema(ReadError):
     """An event refers to a table schema that has not been learned.
 
-    Read the whole schemas topic, then read the record again.
+    Read the whole schemas topic, and then read the record again.
     """
 
 
 class ApplyError(FatalError):
-    """A change cannot be applied, so later changes would produce wrong rows. Stop reading."""
+    """A change cannot be applied. Later changes would therefore produce wrong rows. Stop reading."""

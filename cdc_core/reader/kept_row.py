@@ -1,11 +1,11 @@
-"""A row as a reader stores it, and the effect of a change on the row. This module implements the rules in
+"""Keep a row as a reader stores it, and determine what a change does to it. This module implements the rules in
 docs/envelope/applying.md.
 
-Within a scope, the position decides. If a scope delivers a row's changes in order, any change up to the last position
-was already applied. If the scope does not guarantee this order (`native:`), a row consists of a reset and patches. The
-reset is the last change that set all of the row's columns. Each column that a later patch wrote has its own position.
-The later position wins, regardless of the order of arrival. Between scopes, the order of arrival decides: when another
-scope writes, its values replace earlier values.
+Within a scope, the position decides. If a scope delivers the changes to a row in order, any change up to the last
+position has already been applied. If the scope does not guarantee this order (`native:`), a row consists of a reset and
+patches. The reset is the last change that set all of the row's columns. Each column that a later patch wrote has a
+position of its own. The later position wins, whatever the order of arrival. Between scopes, the order of arrival
+decides. When another scope writes, its values replace the earlier ones.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class RowProgress(Struct, omit_defaults=True):
     Args:
         scope: the scope that last wrote the row.
         positions: the greatest position in each scope.
-        reset: changes up to this position can no longer affect the row, within the current scope.
+        reset: within the current scope, changes up to this position can no longer affect the row.
         columns: the positions of columns that patches wrote after the reset, in scopes that deliver changes in any
             order.
         gap: the greatest position at which a patch withheld a column.
@@ -61,7 +61,7 @@ class KeptRow(Struct):
         return cls(RowProgress())
 
     def is_stale(self, change: Change, floor: str) -> bool:
-        """Return whether a change is stale, because the row already reflects that change or a later change.
+        """Return whether a change is stale. It is if the row already reflects this change or a later one.
 
         Args:
             floor: the position of the last truncate in the change's scope.
@@ -76,8 +76,7 @@ class KeptRow(Struct):
         return pos in progress.columns.values()
 
     def is_reloaded(self, change: Change) -> bool:
-        """Return whether a stale snapshot row differs from the snapshot row that the row began with, within the same
-        epoch.
+        """Return whether a stale snapshot row differs from the one that the row began with, within the same epoch.
 
         The position does not show whether the snapshot row is newer than the changes since then.
         """
@@ -106,7 +105,7 @@ class KeptRow(Struct):
         return is_new and (event.ts_commit_us or 0) < (progress.deleted or 0)
 
     def set_aside(self, change: Change) -> Aside | None:
-        """Return the row that currently has the key of the change, or None if no row has it."""
+        """Return the row that has the key of the change now, or None if there is none."""
         if self.values is None or change.event.pos < self.progress.positions[change.event.pos_scope]:
             return None
         return Aside(change.transaction, self.values, self.incomplete)
@@ -165,7 +164,7 @@ class KeptRow(Struct):
         self.progress.deleted = change.event.ts_commit_us if self.values is None else None
 
     def become(self, old: KeptRow, change: Change) -> None:
-        """Apply a key change: take over the row `old`, and apply the change's columns to this row."""
+        """Apply a key change: take over the row `old`, and apply the columns of the change to this row."""
         self._cut(change.event.pos)
         self.progress.deleted = None
         self.values = {**(old.values or {}), **(change.key or {}), **(change.after or {})}
@@ -191,5 +190,5 @@ def leaves_gaps(change: Change) -> bool:
 
 
 def _told(values: Mapping[str, Value]) -> dict[str, object]:
-    """Return values as text for comparison, because some stores keep text, and NaN is not equal to itself."""
+    """Return values as text for comparison. Some stores keep text, and NaN is not equal to itself."""
     return {name: canonical_text(value) for name, value in values.items() if value is not None}

@@ -1,4 +1,6 @@
-"""The table schemas that a reader has learned from the schemas topic, by id, and the newest schema for each table."""
+"""Keep the table schemas that a reader has learned from the schemas topic, by id, and the newest schema of each
+table.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from cdc_core.table_id import TableId
 
 
 class KnownSchemas:
-    """The table schemas that have been learned. Before reading events, learn the whole schemas topic."""
+    """The table schemas that have been learned. Before you read events, learn the whole schemas topic."""
 
     def __init__(self) -> None:
         self._by_id: dict[tuple[TableId, str], TableSchema] = {}
@@ -42,9 +44,9 @@ class KnownSchemas:
         self._newest[table] = schema
 
     def get(self, table: TableId, schema_id: str) -> TableSchema | None:
-        """Return the schema with this id for an event that refers to it, and make it the newest schema for its table.
+        """Return the schema with this id for an event that refers to it. Make it the newest schema of its table.
 
-        Returns None if the schema has not been learned.
+        It returns None if the schema has not been learned.
         """
         found = self._by_id.get((table, schema_id))
         if found is not None:

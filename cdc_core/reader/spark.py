@@ -1,4 +1,4 @@
-"""Read the canonical topic as a DataFrame. This module requires PySpark, the `spark-avro` jar and, for Kafka, the
+"""Read the canonical topic as a data frame. This module requires PySpark, the `spark-avro` jar and, for Kafka, the
 `spark-sql-kafka` jar.
 """
 
@@ -34,8 +34,8 @@ def decoded(records: DataFrame) -> DataFrame:
     """Decode Kafka records, as Spark reads them, into one column per envelope field. The columns `topic`, `partition`
     and `offset` come first, if present.
 
-    Both Avro framings are supported. For any other value, including JSON, every field is null, and `undecoded` contains
-    the value, so that you can keep it.
+    Both Avro framings are supported. For any other value, including JSON, every field is null. `undecoded` then
+    contains the value, so that you can keep it.
     """
     from pyspark.sql.avro.functions import from_avro
     from pyspark.sql.functions import col, expr, when

@@ -1,4 +1,4 @@
-"""Store rows in database tables through a DB-API driver. The store never commits, so that the caller controls the
+"""Store rows in database tables through a DB-API driver. The store never commits, so the caller controls the
 transaction.
 """
 
@@ -21,7 +21,7 @@ from cdc_core.reader.values import Value, canonical_text
 from cdc_core.table_id import TableId
 
 ROW, INCOMPLETE = "_cdc_row", "_cdc_incomplete"
-"""The columns that the store adds to the source's columns: the key as text, and a flag that is 1 if any column in the
+"""The columns that the store adds to those of the source: the key as text, and a flag that is 1 if any column of the
 row is unknown.
 """
 
@@ -42,12 +42,12 @@ class SqlConnection(Protocol):
 
 class SqlDialect(msgspec.Struct, frozen=True):
     """The differences between databases. A database must support `INSERT … ON CONFLICT … DO UPDATE` and names in double
-    quotes, and its driver must accept question marks as parameters.
+    quotes. Its driver must accept question marks as parameters.
 
     Args:
         column_type: the column types, keyed by canonical type; the key "" is for unknown types.
-        parameter_of: converts a value for the driver. The function must accept values that the driver returned, and
-            leave these values unchanged.
+        parameter_of: converts a value for the driver. The function must accept values that the driver has returned, and
+            leave them unchanged.
     """
 
     column_type: Callable[[str], str]
@@ -57,8 +57,8 @@ class SqlDialect(msgspec.Struct, frozen=True):
 def _encoded(progress: RowProgress) -> str:
     """Return a row's progress as text.
 
-    The values in a row that was set aside are strings that the driver accepts again. JSON cannot represent bytes, so
-    they are written as a list with one base64 string.
+    The values of a row that was set aside are strings that the driver accepts again. JSON cannot represent bytes, so
+    they become a list with one base64 string.
     """
     if progress.aside is None:
         return msgspec.json.encode(progress).decode()
@@ -86,19 +86,19 @@ def default_name(table: TableId) -> str:
 
 
 class SqlStore:
-    """A store in a database, with one table per source table and three additional tables. A table is created with its
-    first row.
+    """A store in a database. It has one table per source table, and three more tables. A table is created when its
+    first row arrives.
 
     `cdc_rows` and `cdc_floors` store positions, and `cdc_columns` stores the created columns. Columns are added when
-    they first appear, and a row's unknown columns are NULL. Driver errors are not caught. Create a new store for each
-    transaction, because a store remembers which tables and columns it created, and a rollback would remove them.
+    they first appear. In a row, unknown columns are NULL. Driver errors are not caught. Create a new store for each
+    transaction. A store remembers which tables and columns it has created, and a rollback would remove them.
 
     Args:
         connection: a DB-API connection. The store never commits.
         name: returns the database table's name for a source table.
 
     Raises:
-        ApplyError: two source tables get the same name, or a column's type differs from the type in the database table.
+        ApplyError: two source tables get the same name, or a column's type differs from that in the database table.
     """
 
     def __init__(
@@ -195,8 +195,8 @@ class SqlStore:
         return columns
 
     def _note_column(self, table: TableId, column: str, type_: str) -> None:
-        """Record a column before it is created, because SQLite's driver begins a transaction only with an INSERT or a
-        similar statement.
+        """Record a column before it is created. SQLite's driver begins a transaction only with an INSERT or a similar
+        statement.
         """
         place = f"{len(self._columns[table]):05d}"
         noted = ("table_name", "column_name"), (self._name(table), column)
@@ -232,7 +232,7 @@ def _table_text(table: TableId) -> str:
 
 
 def _row_text(key: RowKey) -> str:
-    """Return the key values as one JSON string, which writes each number in only one way, regardless of type."""
+    """Return the key values as one JSON string. It writes each number in only one way, whatever its type."""
     return f"[{','.join(map(_member, key))}]"
 
 

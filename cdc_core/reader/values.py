@@ -1,5 +1,5 @@
-"""Convert values in images to Python values, based on their canonical types (docs/envelope/values.md). Values that
-Python cannot represent exactly are returned as text.
+"""Convert the values in images to Python values, based on their canonical types (docs/envelope/values.md). If Python
+cannot represent a value exactly, it is returned as text.
 """
 
 from __future__ import annotations
@@ -168,8 +168,8 @@ _BY_TYPE: Mapping[str, Callable[[Any], Value]] = {
 
 
 def canonical_text(value: Value) -> Any:
-    """Return numbers, strings, bytes and NULL unchanged, as SQLite accepts them, and any other value as its canonical
-    text.
+    """Return numbers, strings, bytes and NULL unchanged, as SQLite accepts them. Return any other value as its
+    canonical text.
     """
     if isinstance(value, bool):
         return int(value)
@@ -192,7 +192,7 @@ _SPELLED = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 
 def _clock(value: timedelta) -> str:
-    """Format a time of day as in images, with a sign, and with hours beyond 24 if necessary."""
+    """Format a time of day as in images. It may have a sign, and more than 24 hours."""
     sign, rest = ("-", -value) if value < timedelta() else ("", value)
     seconds, micros = rest.days * 86_400 + rest.seconds, rest.microseconds
     fraction = f".{micros:06d}".rstrip("0") if micros else ""

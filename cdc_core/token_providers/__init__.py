@@ -1,1 +1,1 @@
-"""The built-in token providers. Each imports its cloud's library only when it is configured."""
+"""The built-in token providers. Each provider imports its cloud's library only when it is configured."""

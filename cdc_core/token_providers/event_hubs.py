@@ -1,4 +1,4 @@
-"""Tokens for Azure Event Hubs, requested from Microsoft Entra ID by Azure's library."""
+"""Get tokens for Azure Event Hubs. Azure's library requests them from Microsoft Entra ID."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class EventHubs:
 
     Args:
         namespace: name of the Event Hubs namespace, without the domain.
-        domain: domain of the namespace, which differs in national clouds.
+        domain: domain of the namespace. It differs in national clouds.
     """
 
     def __init__(self, *, namespace: str, domain: str = "servicebus.windows.net") -> None:

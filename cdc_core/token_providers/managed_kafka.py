@@ -1,4 +1,4 @@
-"""Tokens for Google Cloud's Managed Service for Apache Kafka. Google's library requests the access tokens."""
+"""Get tokens for Google Cloud's Managed Service for Apache Kafka. Google's library requests the access tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokens for Amazon MSK with IAM. AWS's library signs them locally, without a request to MSK."""
+"""Get tokens for Amazon MSK with IAM. AWS's library signs them locally, without a request to MSK."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class MskIam:
 
     Args:
         region: region of the cluster.
-        role_arn: role to assume with these credentials. In that case, each token requires a request to AWS STS.
+        role_arn: role to assume with these credentials. Each token then requires a request to AWS STS.
     """
 
     def __init__(self, *, region: str, role_arn: str | None = None) -> None:
@@ -31,7 +31,8 @@ class MskIam:
 
 class _DefaultSearch(CredentialProvider):  # type: ignore[misc]  # botocore has no types
     """The default search for credentials. If there are no credentials, the library's own search raises an
-    AttributeError."""
+    AttributeError.
+    """
 
     def load(self) -> Credentials:
         found = Session().get_credentials()
