@@ -1,1 +1,1 @@
-"""Tools for contributors, such as Java, jars, a real Kafka broker and the demo. These tools are never shipped."""
+"""Provide tools for contributors: Java, jars, a real Kafka broker, the demo and more. These tools are never shipped."""

@@ -1,4 +1,4 @@
-"""Virtual environments in the user's cache, for programs that this project uses but does not depend on."""
+"""Create virtual environments in the user's cache, for programs that this project uses but does not depend on."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def environment(name: str, requirements: Sequence[str]) -> Path:
     """Return the Python of an environment that has these packages. The first call installs the packages.
 
     Raises:
-        NotInstalledError: pip cannot install the packages. The message has pip's last output line.
+        NotInstalledError: pip cannot install the packages. The message contains the last line of pip's output.
     """
     made_from = "\n".join((*requirements, sys.version))
     directory = cache() / f"python-{name}-{hashlib.sha256(made_from.encode()).hexdigest()[:12]}"

@@ -1,4 +1,4 @@
-"""Programs for tests, which are built once on this machine, from the Go module proxy into the user's cache.
+"""Build programs for tests. This happens once on a machine, from the Go module proxy into the user's cache.
 
 Go verifies every module against its checksum database.
 """
@@ -23,7 +23,7 @@ class GoProgram(NamedTuple):
     """A program from a Go package.
 
     Args:
-        what: a description of the program's purpose in tests, for messages.
+        what: a description of what tests use the program for, for messages.
         name: the name of the file that Go creates.
         package: the path of the program's command in the module.
         version: module version.

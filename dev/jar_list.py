@@ -1,5 +1,5 @@
-"""Additional lists of jars, each for a few tests. The jars are downloaded into the user's cache at their first use, and
-verified against the checksums next to the list.
+"""Keep additional lists of jars, each for a few tests. The jars are downloaded into the user's cache when they are
+first used, and verified against the checksums next to the list.
 """
 
 from __future__ import annotations

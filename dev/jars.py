@@ -1,7 +1,6 @@
-"""The jars for Spark and the broker, which are downloaded once into the user's cache and verified against
-dev/jars.sha256.
+"""Download the jars for Spark and the broker into the user's cache, once, and verify them against dev/jars.sha256.
 
-dev/jars.xml lists the jars to download. The cache folder is named after that file's hash, so two checkouts with
+dev/jars.xml lists the jars to download. The cache folder is named after the hash of that file, so checkouts with
 different versions do not conflict. PySpark's own Ivy downloads the jars.
 """
 
@@ -148,7 +147,7 @@ def cache() -> Path:
 
 @contextmanager
 def only_one(directory: Path) -> Iterator[None]:
-    """Let a second process wait until the first process has finished. If a process dies, its lock is released."""
+    """Let a second process wait until the first one has finished. If a process dies, its lock is released."""
     with directory.with_suffix(".lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
@@ -156,7 +155,7 @@ def only_one(directory: Path) -> Iterator[None]:
 
 @contextmanager
 def _fetched(directory: Path) -> Iterator[Path]:
-    """Download into a temporary folder, and rename that folder once the caller's checks have passed."""
+    """Download into a temporary folder. Rename the folder once the caller's checks have passed."""
     with tempfile.TemporaryDirectory(dir=directory.parent, prefix=f"{directory.name}.new-") as temporary:
         _retrieve(Path(temporary))
         fresh = Path(temporary) / "jars"

@@ -1,4 +1,4 @@
-"""Find a Java that is suitable for Spark and Kafka. This module needs only the standard library.
+"""Find a Java that works for Spark and Kafka. This module needs only the standard library.
 
 `python -m dev.java` prints the path of that Java. The setup runs `python -m dev.java --before-packages`, because .venv
 may not exist yet.
@@ -29,7 +29,7 @@ INSTALL_COMMANDS = {
 
 
 class JavaError(Exception):
-    """Raised if no usable Java exists. The message is one line, and contains the command that installs Java."""
+    """Raised if no usable Java exists. The message is one line with the command that installs Java."""
 
 
 class NoJavaError(JavaError):

@@ -1,9 +1,9 @@
-"""Print the entries in requirements.lock that the given groups need: `python dev/lock_part.py GROUP...`.
+"""Print the entries of requirements.lock that the given groups need: `python dev/lock_part.py GROUP...`.
 
 A group is `dependencies`, an extra from pyproject.toml, or one package. The lock contains every package from every
-extra. PySpark alone is 400 MB that the translator never loads, so each image installs only its part of the lock. The
-lock's own "# via" lines show which packages need a given package. (The lock cannot serve as a constraints file, because
-pip accepts no hashes there.)
+extra. PySpark alone is 400 MB that the translator never loads. Each image therefore installs only its part of the lock.
+The lock's own "# via" lines show which packages need a given package. (The lock cannot serve as a constraints file,
+because pip accepts no hashes there.)
 
 This program needs only the standard library.
 """

@@ -1,5 +1,5 @@
-"""Separate environments in build/ for tools that users do not need. The environments are installed from locks with
-hashes.
+"""Create separate environments in build/ for tools that users do not need. The environments are installed from locks
+with hashes.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """Build the native path (`translator/_native`), or check its source: `python -m dev.native [--must | --check]`.
 
-The build uses only the crates in dev/crates.sha256, in exact versions whose checksums cargo verifies. (A Cargo.lock has
-the same content and a registry address, which differs between machines.) The result is stored in the user's cache under
-the hash of its source and compiler, so that the next checkout reuses the result.
+The build uses nothing but the crates in dev/crates.sha256, in exact versions whose checksums cargo verifies. (A
+Cargo.lock has the same content and a registry address, which differs between machines.) The result is stored in the
+user's cache under the hash of its source and compiler, so that the next checkout reuses the result.
 
-The extension is optional. If it cannot be built, the command prints one line with the reason, the consequence and the
-remedy. The exit code is 0, or 1 with `--must`. `--check` runs rustfmt and clippy if they are installed.
+The extension is optional. If the native path cannot be built, the command prints one line with the reason, the
+consequence and the remedy. The exit code is 0, or 1 with `--must`. `--check` runs rustfmt and clippy if they are
+installed.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ ROOT = Path(__file__).parents[1]
 CRATE = ROOT / "translator" / "_native"
 BUILT = CRATE / "rows.abi3.so"
 LICENSES = "LICENSES.txt"
-"""A file next to the extension with the licenses of its crates, which must be distributed with it."""
+"""A file with the licenses of the extension's crates. It is next to the extension, and must be distributed with it."""
 CHECKSUMS = ROOT / "dev" / "crates.sha256"
 SOURCES = (CRATE / "Cargo.toml", CRATE / "rustfmt.toml", CHECKSUMS, *sorted((CRATE / "src").glob("*.rs")))
 
@@ -44,9 +45,7 @@ class NativeError(Exception):
 
 
 class CratesError(NativeError):
-    """Raised if the extension's crates are not available, because no registry responds or the crates differ from the
-    list.
-    """
+    """Raised if the extension's crates are not available: no registry responds, or the crates differ from the list."""
 
 
 def build() -> Path:
@@ -69,7 +68,7 @@ def build() -> Path:
 
 
 def _put(kept: Path, place: Path) -> None:
-    """Replace a file in a single rename, because another process may have loaded the old one."""
+    """Replace a file with a single rename, because another process may have loaded the old one."""
     if not place.is_file() or place.read_bytes() != kept.read_bytes():
         fresh = place.with_suffix(f".{os.getpid()}")
         shutil.copyfile(kept, fresh)
@@ -132,7 +131,9 @@ def differences(lock: str, wanted: Mapping[str, str]) -> list[str]:
 
 @contextmanager
 def locked_crate() -> Iterator[Path]:
-    """Create a Cargo.lock with exactly the listed crates for a copy of our crate, so that cargo downloads no others."""
+    """For a copy of our crate, create a Cargo.lock with exactly the listed crates, so that cargo downloads no
+    others.
+    """
     with tempfile.TemporaryDirectory() as folder:
         crate = Path(folder, "crate")
         shutil.copytree(CRATE, crate, ignore=shutil.ignore_patterns("*.so", "*.py*", "__pycache__", "Cargo.lock"))
@@ -185,7 +186,7 @@ def _compile(to: Path, texts: Path) -> None:
 
 def _without_paths(packages: Sequence[Any]) -> str:
     """Return a setting for cargo that removes the folders of crates from the extension. The locations of panics contain
-    these folders, which differ between machines and include the user's name.
+    these folders. The folders differ between machines and include the user's name.
     """
     folders = sorted({str(Path(one["manifest_path"]).parents[1]) for one in packages})
     return f"target.'cfg(all())'.rustflags={json.dumps([f'--remap-path-prefix={one}=crates' for one in folders])}"

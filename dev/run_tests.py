@@ -1,12 +1,12 @@
 """Run the tests in parts, two at a time: `python -m dev.run_tests [--faults | --quick] [ARGUMENTS OF PYTEST]`.
 
-Tests mostly wait for brokers, Spark and processes. A free worker takes the next part, and the longest part comes first.
-When a part ends, its output is printed, with its wall-clock time and CPU time. The CPU time includes brokers
-and Spark processes. With `--faults`, only the tests with the mark `faults` run. With `--quick`, only tests without a
-broker or Spark run. Otherwise, all tests except those with the mark `faults` run. `-m EXPRESSION` selects among these
-tests.
+Tests spend most of their time waiting for brokers, Spark and processes. A free worker takes the next part. The longest
+parts come first. When a part ends, its output is printed, with its wall-clock time and CPU time. The CPU time includes
+brokers and Spark processes. With `--faults`, only the tests with the mark `faults` run. With `--quick`, only tests
+without a broker or Spark run. Otherwise, all tests except those with the mark `faults` run. `-m EXPRESSION` selects
+among these tests.
 
-The exit code is 0 if all parts pass. A part without selected tests passes, unless no part has any.
+The exit code is 0 if all parts pass. A part without selected tests passes, unless there are none in any part.
 """
 
 from __future__ import annotations
@@ -115,8 +115,8 @@ def _but_for_others(part: Sequence[str], parts: Sequence[Sequence[str]]) -> list
 
 
 def _without_marks(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return pytest's arguments without `-m`, and the expressions of all `-m` options, because pytest itself would use
-    only the last expression.
+    """Return pytest's arguments without `-m`, and the expressions of all `-m` options. pytest itself would use only the
+    last one.
     """
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("-m", action="append", default=[])

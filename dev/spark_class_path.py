@@ -40,7 +40,7 @@ exec {java} "$@"
 
 
 def make_java_default() -> None:
-    """Make Spark use the Java from the Python package if JAVA_HOME and PATH have none."""
+    """If JAVA_HOME and PATH have no Java, make Spark use the one from the Python package."""
     conf = pyspark() / "conf"
     environment, home = conf / "spark-env.sh", conf / "java"
     java = find_java().executable

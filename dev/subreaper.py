@@ -1,10 +1,10 @@
 """Run COMMAND, and adopt its descendants when their parents exit: `python dev/subreaper.py COMMAND...`.
 
-The CPU time of a process is added to the CPU time of its parent once the parent has waited for the process, but no
-process waits for a Spark session's JVM. On Linux, this program becomes the JVM's parent when the original parent exits.
-Measurements of this program therefore include the JVM.
+The CPU time of a process is added to that of its parent once the parent has waited for it. But no process waits for the
+JVM of a Spark session. On Linux, this program becomes the JVM's parent when the original one exits. Measurements of
+this program therefore include the JVM.
 
-The exit code is the exit code of COMMAND, or 128 plus the signal number if a signal ended COMMAND.
+The exit code is that of COMMAND, or 128 plus the signal number if a signal ended COMMAND.
 """
 
 import contextlib

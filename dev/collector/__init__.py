@@ -1,6 +1,7 @@
-"""The OpenTelemetry collector on this machine. Programs report metrics to the collector, and Prometheus can scrape it.
+"""Run the OpenTelemetry collector on this machine. Programs report metrics to the collector, and Prometheus can scrape
+it.
 
-`python -m dev.collector` builds the collector once, from the Go module proxy into the user's cache, which takes two
+`python -m dev.collector` builds the collector once, from the Go module proxy into the user's cache. This takes two
 minutes. Go verifies every module against its checksum database.
 """
 
@@ -32,11 +33,11 @@ _SOURCES = ("main.go", "go.mod")
 
 
 class CollectorError(ServerError):
-    """Raised if the collector was not built or is not running."""
+    """Raised if the collector has not been built or is not running."""
 
 
 class Collector(Server):
-    """A collector that keeps the last values that it received."""
+    """A collector that keeps the last values it has received."""
 
     name: ClassVar[str] = "collector"
     error = CollectorError

@@ -1,7 +1,7 @@
 """Send messages in all four formats through a real broker, the translator and the sink, and print the tables: `make
 demo`.
 
-The demo runs unattended, and exits with code 0 if every table matches its shop. --stay keeps everything running.
+The demo runs unattended. It exits with code 0 if every table matches its shop. --stay keeps everything running.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class Demo:
     """One run of the demo.
 
     Args:
-        broker: the command that restarts the broker, if the broker ends with the demo.
+        broker: the command that restarts the broker, if the broker ends together with the demo.
         real: replicates the last source.
     """
 
@@ -189,7 +189,7 @@ class Demo:
         return interleaved([source.messages(self._changes // 2, grow=grow) for source in self._sources])
 
     def _wave(self, what: str, messages: Iterable[Raw]) -> None:
-        """Feed messages and show their progress, until every table matches its shop or time is up."""
+        """Feed messages and show the progress, until every table matches its shop or the time is up."""
         taken = list(messages)
         self._stack.feed(taken)
         if self._real is not None:
@@ -210,7 +210,7 @@ class Demo:
                 time.sleep(1)
 
     def _remember(self, messages: Iterable[Raw]) -> None:
-        """Keep the messages by their future position, to show each message next to its events, and to write record
+        """Keep the messages by the position they will have. They are shown next to their events, and written to record
         files.
         """
         for message in messages:

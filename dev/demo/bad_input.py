@@ -1,5 +1,5 @@
-"""Invalid input that the stream must survive. Each message is skipped or becomes a dead letter, and none stops the
-stream.
+"""Provide invalid input that the stream must survive. Each message is skipped or becomes a dead letter. None of them
+stops the stream.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dev.demo.writers.dts_avro import DtsAvroWriter
 
 @dataclass(frozen=True)
 class Bad:
-    """A bad message and its expected outcome: a dead letter code, or None if it is skipped."""
+    """A bad message and its expected outcome: the code of a dead letter, or None if it is skipped."""
 
     what: str
     message: Raw

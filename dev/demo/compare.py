@@ -25,7 +25,9 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
 
 
 def differences(shape: ShopTable, expected: Iterable[Row], found: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return one line for each row or cell that differs, without values. Empty if the tables are equal."""
+    """Return one line, without values, for each row or cell that differs. The result is empty if the tables are
+    equal.
+    """
     wanted = {_key(shape, row): row for row in expected}
     lines = []
     seen = set()

@@ -1,4 +1,4 @@
-"""Suggest what to do after the demo: commands with the values from this run, ready to paste."""
+"""Suggest what to do after the demo. The commands contain the values of this run and are ready to paste."""
 
 from __future__ import annotations
 

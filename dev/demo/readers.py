@@ -1,4 +1,4 @@
-"""Read a lakehouse table as its readers do: every row and every column, without a filter."""
+"""Read a lakehouse table just as its readers do: every row and every column, without a filter."""
 
 from __future__ import annotations
 

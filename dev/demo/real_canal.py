@@ -1,4 +1,4 @@
-"""A sixth shop for the demo. Its changes are SQL on a real MariaDB, and a real Canal replicates them."""
+"""A sixth shop for the demo. Its changes are SQL statements on a real MariaDB, and a real Canal replicates them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LIMIT_SECONDS = 120.0
 
 
 class RealCanal:
-    """A database and a Canal that follows it. `write` collects a shop's changes, and `send` executes them."""
+    """A database, and a Canal that follows it. `write` collects a shop's changes, and `send` executes them."""
 
     def __init__(self) -> None:
         self._database = MariaDb()
@@ -64,7 +64,7 @@ class RealCanal:
         self._reader.assign([TopicPartition(TOPIC, 0, OFFSET_BEGINNING)])
 
     def write(self, change: ShopChange) -> Iterator[Raw]:
-        """Collect a change. It has no message yet, because Canal writes that."""
+        """Collect a change. It has no messages yet, because Canal writes them."""
         self._statements.append(_statement(change))
         yield from ()
 

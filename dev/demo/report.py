@@ -1,4 +1,4 @@
-"""The demo's report: messages next to events, counts, tables, dead letters and next steps."""
+"""Print the demo's report: messages next to events, counts, tables, dead letters and next steps."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ def _summary(event: ChangeEvent) -> str:
 
 
 def _printable(raw: bytes, limit: int = 700) -> str:
-    """Return a raw message as printable text. Avro looks like the right column of a hex dump."""
+    """Return a raw message as printable text. Avro looks like the right-hand column of a hex dump."""
     try:
         text = raw.decode()
     except UnicodeDecodeError:

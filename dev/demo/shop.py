@@ -1,6 +1,6 @@
-"""A small shop in plain Python. Its tables change in a seeded history, and their final content is known.
+"""A small shop in plain Python. The history of its tables is seeded, so their final content is known.
 
-The history does not depend on the translator. `dev.demo.writers` writes the history in the four input formats. At the
+The history does not depend on the translator. `dev.demo.writers` writes this history in the four input formats. At the
 end, `Shop.rows` has the content that the lakehouse tables should have.
 """
 

@@ -1,4 +1,6 @@
-"""The shop as five sources, one per format variant. Each has the translator's configuration and a writer."""
+"""Describe the shop as five sources, one per variant of a format. Each has the translator's configuration and a
+writer.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,7 @@ class ShopSource:
                 yield f"{table}: {line}"
 
     def write_rows(self, directory: Path) -> None:
-        """Write the shop's own rows to Parquet files, which are named like the tables in the sink."""
+        """Write the shop's own rows to Parquet files. Each has the name of the table in the sink."""
         directory.mkdir(parents=True, exist_ok=True)
         for name, rows in self.shop.rows.items():
             columns = [column.name for column in self.shop.shape(name).columns]
@@ -88,7 +90,7 @@ class ShopSource:
 
 
 def shop_sources(seed: int) -> list[ShopSource]:
-    """Return the five sources, each with a shop that has its own history."""
+    """Return the five sources. Each has a shop with a history of its own."""
     declared = [
         {
             "table": f"SHOP.{shape.name}",

@@ -1,1 +1,1 @@
-"""Iceberg catalogs for tests, as real servers on this machine."""
+"""Run Iceberg catalogs for tests, as real servers on this machine."""

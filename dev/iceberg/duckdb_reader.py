@@ -1,5 +1,5 @@
-"""DuckDB with its Iceberg and Delta extensions, in a separate environment, because the extensions on PyPI require an
-older DuckDB release than the tests.
+"""Run DuckDB with its Iceberg and Delta extensions in a separate environment. The extensions on PyPI require an older
+DuckDB release than the tests do.
 
 `python -m dev.iceberg.duckdb_reader --build` installs DuckDB if it is missing. The exit code is 1 if DuckDB is not
 available.

@@ -1,7 +1,7 @@
-"""A real Hive metastore on this machine, for tests and manual use, from PySpark's jars. The server listens on loopback
-only.
+"""Run a real Hive metastore on this machine, for tests and manual use. It comes from PySpark's jars. The server listens
+on loopback only.
 
-`python -m dev.iceberg.hive_metastore` runs a metastore until Ctrl-C. The metastore loses its tables when it stops.
+`python -m dev.iceberg.hive_metastore` runs a metastore until Ctrl-C. When the metastore stops, its tables are lost.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A server that consists of one Java file. It runs from source with Spark's jars, and prints its port."""
+"""Run a server that consists of one Java file. It runs from source with Spark's jars, and prints its port."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""A real PostgreSQL server from Debian's packages, to test catalogs in a database. The server listens on loopback only.
+"""Run a real PostgreSQL server from Debian's packages, to test catalogs in a database. The server listens on loopback
+only.
 
-`python -m dev.iceberg.postgres --build` installs PostgreSQL if it is missing, which needs root and apt. The exit code
-is 1 if PostgreSQL is not available. Without the option, the command runs a server until Ctrl-C.
+`python -m dev.iceberg.postgres --build` installs PostgreSQL if it is missing. This needs root and apt. The exit code is
+1 if PostgreSQL is not available. Without the option, the command runs a server until Ctrl-C.
 """
 
 from __future__ import annotations
@@ -119,8 +120,8 @@ class Postgres(Server):
 
 
 def _unprivileged() -> Sequence[str]:
-    """Return the prefix with which a command runs under an unprivileged account. A change of user removes the tether to
-    this process, so the prefix restores it.
+    """Return the prefix with which a command runs under an unprivileged account. If the user changes, the tether to
+    this process is lost, so the prefix restores it.
     """
     if os.geteuid() != 0:
         return ()

@@ -1,10 +1,10 @@
-"""A real REST catalog for Iceberg tables, for tests and manual use, based on Iceberg's own handlers. The server listens
-on loopback only.
+"""Run a real REST catalog for Iceberg tables, for tests and manual use. It is based on Iceberg's own handlers. The
+server listens on loopback only.
 
     with RestCatalogServer(warehouse) as catalog:
         load_catalog("any", type="rest", uri=catalog.url, token=TOKEN)
 
-`python -m dev.iceberg.rest_catalog` runs a catalog until Ctrl-C. The catalog loses its tables when it stops.
+`python -m dev.iceberg.rest_catalog` runs a catalog until Ctrl-C. When the catalog stops, its tables are lost.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Third-party readers for the topics that the service writes (docs/consumers.md)."""
+"""Read the topics that the service writes with third-party programs (docs/consumers.md)."""

@@ -1,7 +1,7 @@
-"""Write the demo's shops to topics with the service, read the topics with third-party programs, and compare rows: `make
-interop`.
+"""Write the demo's shops to topics with the service, read these topics with third-party programs, and compare the rows:
+`make interop`.
 
-The exit code is 0 if every reader ends with the correct rows for every table. A run needs a JDK, PostgreSQL from the
+The exit code is 0 if every reader ends up with the correct rows for every table. A run needs a JDK, PostgreSQL from the
 machine's packages, and a few minutes. The first run downloads 700 MB, most of it for ClickHouse.
 """
 

@@ -1,4 +1,4 @@
-"""ClickHouse's Python engine (chdb), which runs the statements from docs/consumers.md on files of records."""
+"""Run ClickHouse's Python engine (chdb) with the statements from docs/consumers.md, on files of records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kafka Connect: the JSON converter alone, and sinks into PostgreSQL."""
+"""Run Kafka Connect: the JSON converter without a sink, and sinks into PostgreSQL."""
 
 from __future__ import annotations
 

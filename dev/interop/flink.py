@@ -1,4 +1,4 @@
-"""Flink SQL, which runs the statement from docs/consumers.md for each table, and variants of that statement."""
+"""Run Flink SQL with the statement from docs/consumers.md for each table, and with variants of this statement."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OPENED = tuple(
         "java.math",
     )
 )
-"""JVM options that open the same packages as Flink 1.20's own scripts do for Java 17."""
+"""JVM options that open the same packages as the scripts of Flink 1.20 do for Java 17."""
 
 _TYPES: Mapping[str, str] = {
     "bigint": "BIGINT",
@@ -49,8 +49,7 @@ _AVRO_TYPES: Mapping[str, str] = {
     "float64": "DOUBLE",
     "bytes": "BYTES",
 }
-"""Flink types by canonical type. A decimal keeps its precision and scale, and everything else is text
-(docs/debezium.md).
+"""Flink types by canonical type. A decimal keeps its precision and scale. Everything else is text (docs/debezium.md).
 """
 
 _JSON = "'value.json.timestamp-format.standard' = 'ISO-8601'"
@@ -76,7 +75,7 @@ def flink_statement(bootstrap: str, table: SourceTable | None = None) -> str:
     """Return the statement from docs/consumers.md, for a bounded topic.
 
     Args:
-        table: the table to use in place of the table on the page.
+        table: the table to use in place of the one on the page.
 
     Raises:
         ReaderError: the page does not have the statement.

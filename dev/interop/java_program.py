@@ -1,4 +1,4 @@
-"""The Java readers, which are single-file programs that run from source and need a JDK."""
+"""Run the Java readers. They are single-file programs that run from source and need a JDK."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ Found: TypeAlias = Mapping[str, Rows]
 """Each table's rows, keyed by the table's levels."""
 
 SECONDS = 900
-"""The timeout for a reader. Only a reader that hangs exceeds it."""
+"""The timeout for a reader. Only a reader that hangs takes longer."""
 
 
 class ReaderError(Exception):

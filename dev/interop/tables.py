@@ -14,8 +14,8 @@ from dev.demo.sources import ShopSource, shop_sources
 from dev.servers.stack import CANONICAL, Stack
 
 WITHOUT_WHOLE_ROWS = "shareplex"
-"""The shop whose tool sends only the changed columns in an update. So this shop's rows by key cannot be complete
-(docs/upsert.md).
+"""The shop whose tool sends only the changed columns of an update. The rows of this shop by key can therefore not be
+complete (docs/upsert.md).
 """
 
 ROWS, CONNECT, DEBEZIUM, DEBEZIUM_AVRO, DEBEZIUM_CONNECT = "rows", "connect", "debezium", "avro", "changes"
@@ -75,6 +75,8 @@ def tables(stack: Stack, shops: Sequence[ShopSource]) -> list[SourceTable]:
 
 
 def _schemas(stack: Stack) -> Iterator[Mapping[str, Any]]:
-    """Return all table schemas, ordered by number of columns, because a later delete may refer to an older version."""
+    """Return all schemas of the tables, ordered by number of columns, because a later delete may refer to an older
+    version.
+    """
     found = [json.loads(record.value()) for record in stack.records(f"{CANONICAL}.schemas")]
     return iter(sorted(found, key=lambda schema: len(schema["columns"])))

@@ -1,1 +1,3 @@
-"""A real Kubernetes API server on this machine, to test the charts. The cluster has no nodes, so no container runs."""
+"""Run a real Kubernetes API server on this machine, to test the charts. The cluster has no nodes, so no container
+runs.
+"""

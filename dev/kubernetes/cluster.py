@@ -1,7 +1,7 @@
-"""A cluster without nodes: etcd, an API server and the controllers, each of which is a process on this machine.
+"""Run a cluster without nodes: etcd, an API server and the controllers. Each of them is a process on this machine.
 
-Controllers create the pods for a release, but nothing runs the pods. Therefore, a thread marks each pod as ready, like
-a kubelet, so that everything that waits for pods continues.
+Controllers create the pods for a release, but nothing runs the pods. A thread therefore marks each pod as ready, as a
+kubelet would, so that everything that waits for pods continues.
 """
 
 from __future__ import annotations
@@ -245,7 +245,7 @@ class Kubernetes:
                     self._say(pod, number)
 
     def _say(self, pod: Mapping[str, Any], number: int) -> None:
-        """Mark jobs' pods as completed, and all other pods as having run long enough that nothing waits for
+        """Mark the pods of jobs as completed. Mark all other pods as running for so long that nothing waits for
         `minReadySeconds`.
         """
         ends = pod["spec"]["restartPolicy"] == "Never"

@@ -1,5 +1,5 @@
-"""The cluster's programs. Kubernetes' two programs are built once on this machine, from the Go module proxy, and etcd
-is a Debian package.
+"""The cluster's programs. Build two Kubernetes programs once on this machine, from the Go module proxy, and get etcd
+from a Debian package.
 
 Go verifies every module against its checksum database. No root is needed, because Debian's package is unpacked into the
 user's cache.

@@ -1,7 +1,7 @@
 """`make mutants`: change one expression at a time in a copy of the checkout, and run the tests of its room.
 
-It prints a table by room and the mutants that no test caught. It is only a report and does not fail a build, because
-some mutants change nothing that can be observed.
+It prints a table by room and the mutants that no test caught. It only reports and does not fail a build, because some
+mutants change nothing that a test could observe.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dev.mutants.mutations import Mutant, mutants_of
 ROOT = Path(__file__).parents[2]
 _UNIT = ("-m", "not integration and not faults", "--hypothesis-profile=ci")
 _SECONDS = 900.0
-"""Number of seconds after which a mutant counts as caught because it hangs."""
+"""Number of seconds after which a mutant counts as caught, because it hangs."""
 
 
 _SHOWN = 4_000
@@ -148,7 +148,7 @@ def _failure(copy: Path, room: TestedRoom) -> str | None:
 
 
 def _run(copy: Path, *arguments: str) -> str | None:
-    """Run Python in the copy, so that it imports the copy's packages instead of the installed ones. If it fails, return
+    """Run Python in the copy, so that it imports the copy's packages and not the installed ones. If it fails, return
     the last output.
     """
     environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}

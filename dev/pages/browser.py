@@ -44,7 +44,7 @@ def browser(*arguments: str) -> Iterator[webdriver.Chrome]:
     """Yield a browser with an empty profile that records its pages' requests and console errors.
 
     Args:
-        arguments: Chromium arguments in addition to our own.
+        arguments: arguments for Chromium in addition to our own.
     """
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         options = webdriver.ChromeOptions()

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Panel(NamedTuple):
-    """A panel: a time series, or a single figure if it has steps.
+    """A panel. It is a time series or, if it has steps, a single figure.
 
     Args:
         about: a description of what the panel shows, and what to look for.
@@ -15,7 +15,7 @@ class Panel(NamedTuple):
         legend: the template for a line's name, with the line's labels as placeholders.
         unit: Grafana's name for the unit.
         steps: the thresholds at which a single figure changes color. The first one has no value.
-        alert: the alert for the same condition, whose runbook the panel links to.
+        alert: the alert for the same condition. The panel links to its runbook.
     """
 
     title: str
@@ -34,9 +34,9 @@ def _rate(metric: str, by: str) -> str:
 def _came(metric: str, by: str, window: str) -> str:
     """Return a query for the number of occurrences in a window.
 
-    Prometheus' increase() starts with the second value of a series, but the first dead letter with a code starts a new
-    series. For a series that did not exist at the start of the window, the query therefore uses its maximum instead. If
-    the process restarted within the window, the maximum counts only the occurrences in one of the processes.
+    Prometheus's increase() starts with the second value of a series, but the first dead letter with a code starts a new
+    series. If a series did not exist at the start of the window, the query therefore uses its maximum instead. If the
+    process restarted within the window, the maximum counts only what happened in one of the processes.
     """
     series = f"{metric}{{PODS}}"
     new = f"max_over_time({series}[{window}]) unless {series} offset {window}"
@@ -333,4 +333,4 @@ DASHBOARDS: Mapping[str, Mapping[str, Sequence[Panel]]] = {
         ),
     },
 }
-"""Each chart's panels, by the question that they answer. The first question is answered by single figures."""
+"""Each chart's panels, by the question that they answer. Single figures answer the first question."""

@@ -1,8 +1,7 @@
 """Draw both charts' dashboards without Grafana: `python -m dev.pages.dashboard_pictures PROMETHEUS [MINUTES]`.
 
-The program runs the queries of each panel in helm/*/dashboards on that Prometheus, over the last MINUTES (15), and
-draws the panels into docs/pictures/dashboard-*.png. It lists panels without data, and exits with code 1 if there are
-any.
+The program runs the queries of each panel in helm/*/dashboards on that Prometheus, over the last MINUTES (15). It draws
+the panels into docs/pictures/dashboard-*.png. It lists panels without data, and exits with code 1 if there are any.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ class Span(NamedTuple):
 
 
 class Curve(NamedTuple):
-    """A line in a panel, with its name in the legend and its values by time."""
+    """A line in a panel. It has its name in the legend, and its values by time."""
 
     name: str
     values: Sequence[tuple[float, float]]
@@ -136,7 +135,7 @@ def _section(panel: Mapping[str, Any], lines: Sequence[Curve], span: Span) -> st
 
 
 def figure(lines: Sequence[Curve], panel: Mapping[str, Any]) -> str:
-    """Return the newest value in the color of its threshold, or a short text if no data exists."""
+    """Return the newest value in the color of its threshold, or a short text if there is none."""
     if not lines:
         return "<div class=nothing>no data</div>"
     defaults = panel["fieldConfig"]["defaults"]

@@ -1,10 +1,10 @@
 """Build the documentation site in build/site: `python -m dev.pages.docs_site`. This module also holds the MkDocs hooks.
 
-The pages come from docs/, with README.md as the first page. In the repository, links may point to any file. The site
-contains only pages, so the file's name replaces a link to any other file. MkDocs is installed into build/docs-env from
-requirements-docs.lock, by hash, because no user of the programs needs it. The script that draws diagrams is downloaded
-from npm into build/docs-assets, also by hash, and is added to the site, which loads nothing from elsewhere. So does the
-playground (playground_site.py).
+The pages come from docs/, with README.md as the first page. In the repository, a link may point to any file. The site
+contains only pages, so a link to any other file is replaced by the name of the file. MkDocs is installed into
+build/docs-env from requirements-docs.lock, by hash, because no user of the programs needs it. The script that draws
+diagrams is downloaded from npm into build/docs-assets, also by hash. It becomes part of the site, which loads nothing
+from elsewhere. So does the playground (playground_site.py).
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def _undrawn() -> Iterator[str]:
 
 
 def _fetch_mermaid() -> None:
-    """Download the script from npm if necessary. Without npm, the site shows the diagrams' source."""
+    """Download the script from npm if necessary. Without npm, the site shows the source of the diagrams."""
     if _MERMAID_FILE.is_file():
         return
     # Imported here because MkDocs, which loads this module for its hooks, does not find our packages.

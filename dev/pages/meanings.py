@@ -1,6 +1,6 @@
 """Write the meanings of codes and notes, and the runbooks, for the desk: `python -m dev.pages.meanings`.
 
-The documentation explains them. The desk shows them without a network, so they are collected into
+The documentation explains them. The desk shows them without a network. They are therefore collected into
 translator/web/meanings.json and translator/web/runbooks.json. A test compares the files with the pages.
 """
 

@@ -1,9 +1,9 @@
-"""Build the playground as files, which need no desk: `python -m dev.pages.playground_site FOLDER`.
+"""Build the playground as files that need no desk: `python -m dev.pages.playground_site FOLDER`.
 
-The translator runs in the page, with Pyodide, which is Python as WebAssembly. Pyodide is downloaded from npm and
-msgspec's wheel for it from PyPI, both by hash, into build/docs-assets. All other packages run as pure Python, and are
-copied from this environment. The page loads nothing from elsewhere. The samples are rendered in advance, so they need
-no scripts.
+The translator runs in the page with Pyodide, which is Python compiled to WebAssembly. Pyodide is downloaded from npm
+and msgspec's wheel for it from PyPI, both by hash, into build/docs-assets. All other packages run as pure Python, and
+are copied from this environment. The page loads nothing from elsewhere. The samples are rendered in advance, so they
+need no scripts.
 """
 
 from __future__ import annotations
@@ -119,7 +119,9 @@ def _own() -> Iterator[tuple[str, bytes]]:
 
 
 def _pure() -> Iterator[tuple[str, bytes]]:
-    """Yield the packages' Python files and data, with their licenses, without files compiled for this machine."""
+    """Yield the Python files and the data of the packages, with their licenses. Leave out files compiled for this
+    machine.
+    """
     for name in _PURE:
         for path in sorted(metadata.files(name) or ()):
             ours = ".dist-info" not in path.parts[0] or path.name == "METADATA" or "LICENSE" in path.name.upper()

@@ -1,8 +1,8 @@
 """Check both images for known vulnerabilities: `python -m dev.release.audit [OPTIONS OF PIP-AUDIT]`.
 
 pip-audit checks the packages in the lock, and cargo-audit, if it is installed, the native path's crates. To check jars
-and Debian packages, use the bills of materials (docs/releasing.md). If a package could not be checked, the audit fails,
-because an index without vulnerability data looks like an index without vulnerabilities.
+and Debian packages, use the bills of materials (docs/releasing.md). If a package could not be checked, the audit fails.
+An index without vulnerability data looks like one without vulnerabilities.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Check the Helm charts: Helm lints and renders the charts, kube-score scores them, and a validator uses Kubernetes'
-own schemas.
+"""Check the Helm charts. Helm lints and renders them, kube-score scores them, and a validator uses Kubernetes' own
+schemas.
 
 `python -m dev.release.charts --build` builds Helm and kube-score into the user's cache from the Go module proxy. This
 takes a few minutes of CPU time, once. `--build-validator` builds the validator, which takes a little longer.
@@ -105,8 +105,8 @@ def remarks(chart: str, *values: Path) -> set[str]:
 
 
 def refusals(chart: str, kubernetes: str, *values: Path) -> list[str]:
-    """Return the errors for which an API server with that version would reject a release. Kinds of objects that belong
-    to operators are skipped.
+    """Return the errors for which an API server of that version would reject a release. Kinds of objects that belong to
+    operators are skipped.
     """
     text = _template(chart, values, (), kubernetes)
     own = [one for one in yaml.safe_load_all(text) if one and one["apiVersion"].split("/")[0] not in _OF_OPERATORS]

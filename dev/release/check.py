@@ -1,4 +1,4 @@
-"""`python -m dev.release.check` makes the files of a release in `dist`, and publishes nothing.
+"""`python -m dev.release.check` makes the files of a release in `dist`. It publishes nothing.
 
 The packages are built twice and must be identical. They must contain the native path, so the build fails without cargo.
 The second build compiles the native path again, because its cache is empty.
@@ -6,8 +6,8 @@ The second build compiles the native path again, because its cache is empty.
 The charts contain neither a registry nor the project's page. With `--project` and `--registry`, the packaged charts
 contain a publisher's page and registry, and install images from this registry.
 
-All files are signed with a throwaway key and verified, the charts also in a registry on this machine. With `--images`,
-both images are built, get their bills of materials, and are signed and verified there, too.
+All files are signed with a throwaway key and verified. The charts are also verified in a registry on this machine. With
+`--images`, both images are built and get their bills of materials. They are signed and verified there, too.
 """
 
 from __future__ import annotations

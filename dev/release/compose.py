@@ -1,6 +1,6 @@
 """Parse the compose file with the library that `docker compose` itself uses. No container engine is needed.
 
-`python -m dev.release.compose --build` builds the validator once, from the Go module proxy into the user's cache, which
+`python -m dev.release.compose --build` builds the validator once, from the Go module proxy into the user's cache. This
 takes seconds.
 """
 

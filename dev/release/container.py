@@ -1,10 +1,10 @@
-"""`python -m dev.release.container FOLDER TARGET [ARGUMENTS]` runs an image from `dev.release.images` just as the
+"""`python -m dev.release.container FOLDER TARGET [ARGUMENTS]` runs an image from `dev.release.images`, just as the
 charts do.
 
-runc, the runtime behind most container engines, starts the container as the image's user, without capabilities, on a
-read-only root. The process can write to /tmp and to FOLDER, which has the same path inside the container, and shares
-this machine's network. The process is the first process in its namespace, as in a pod. Signals sent to this program
-reach the process, and this program returns the process's exit code.
+The container is started by runc, the runtime behind most container engines. It runs as the image's user, without
+capabilities, on a read-only root. The process can write to /tmp and to FOLDER, which has the same path inside the
+container. It shares this machine's network. As in a pod, the process is the first one in its namespace. Signals sent to
+this program reach the process, and this program returns the process's exit code.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """`python -m dev.release.images [TARGET ...]` builds the Dockerfile's images without a container engine.
 
-Buildah runs each step in a chroot. The base comes from debootstrap, and is the Debian release that the Dockerfile
-names. Packages and steps are the same, but Debian's Python replaces the Python from the official image. The base is
-built once, and trusts the certificates that were added to this machine. Packages come from the indexes that apt and pip
-use on this machine. Everything is stored in the user's cache. `dev.release.container` runs the result.
+Buildah runs each step in a chroot. The base is the Debian release that the Dockerfile names, and debootstrap creates
+it. Packages and steps are the same, but Debian's Python replaces that of the official image. The base is built once,
+and trusts the certificates that were added to this machine. Packages come from the indexes that apt and pip use on this
+machine. Everything is stored in the user's cache. `dev.release.container` runs the result.
 
-CDC_IMAGE_PLATFORM selects another platform. QEMU then runs its programs, which is many times slower.
+CDC_IMAGE_PLATFORM selects another platform. QEMU then runs its programs, many times more slowly.
 """
 
 from __future__ import annotations

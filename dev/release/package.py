@@ -1,7 +1,7 @@
 """`python -m dev.release.package [FOLDER]` builds this checkout's sdist and wheel in `dist` or FOLDER.
 
-The wheel is built from the sdist, and the sdist from a copy of the files that git tracks, so neither contains leftovers
-from earlier builds. If cargo is installed, the wheel contains the native path and is specific to this platform. The
+The wheel is built from the sdist, and the sdist from a copy of the files that git tracks. Neither contains leftovers
+from earlier builds. If cargo is installed, the wheel contains the native path and works only on this platform. The
 build tools come from `.venv`.
 """
 
@@ -56,7 +56,9 @@ def build(folder: Path, environment: Mapping[str, str] = os.environ) -> Packages
 
 
 def _set_times(source: Path) -> None:
-    """Give everything in a source distribution the same time and owner. The build backend leaves those of the build."""
+    """Give everything in a source distribution the same time and owner. The build backend leaves the ones from the
+    build.
+    """
     data = io.BytesIO()
     with tarfile.open(source) as packed, tarfile.open(fileobj=data, mode="w") as same:
         for member in packed:

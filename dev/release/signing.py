@@ -1,4 +1,4 @@
-"""Rehearse the signatures of a release: sign its files, charts and images with a throwaway key, and verify them.
+"""Rehearse the signatures of a release. Sign its files, charts and images with a throwaway key, and verify them.
 
 Charts and images go to a registry that only this process serves, so nothing is published. Keyless signatures and the
 public log of signatures need the internet, and are not rehearsed.
@@ -110,7 +110,7 @@ class Signer:
 
     def sign_reference(self, reference: str, bill: Path | None = None) -> None:
         """Sign a chart or an image by digest, with its bill of materials, if it has one. Verify the signature in the
-        registry and in an OCI layout, which is how images cross an air gap.
+        registry and in an OCI layout. Such a layout is how images cross an air gap.
         """
         key = ("--key", self._private)
         _run(COSIGN, "sign", *_SIGN, *_HTTP, *key, reference)

@@ -1,3 +1,3 @@
-"""Servers that tests and the demo start on this machine: Kafka, Spark, a registry, an object store, and the product
+"""Start servers for tests and the demo on this machine: Kafka, Spark, a registry, an object store, and the product
 itself.
 """

@@ -1,4 +1,4 @@
-"""A real Apache Kafka broker on this machine, for tests and the demo. It is one KRaft node, on loopback only.
+"""Run a real Apache Kafka broker on this machine, for tests and the demo. It is one KRaft node, on loopback only.
 
     with Broker() as broker:
         AdminClient({"bootstrap.servers": broker.bootstrap})
@@ -100,7 +100,7 @@ class PortTakenError(BrokerError):
 class Broker(Server):
     """A broker that can be stopped, killed and restarted with the same directory and port.
 
-    Tests use `bootstrap`, `directory` and `pid`. A directory that the broker created is kept if something failed.
+    Tests use `bootstrap`, `directory` and `pid`. If something failed, a directory that the broker created is kept.
 
     Args:
         settings: Kafka settings that override ours.
@@ -152,7 +152,7 @@ class Broker(Server):
                 return
 
     def kill(self) -> None:
-        """Kill the broker with SIGKILL, like a power failure. The broker's data remains for another start()."""
+        """Kill the broker with SIGKILL, as a power failure would. The broker's data remains for another start()."""
         self._end(signal.SIGKILL)
 
     def _begin(self, port: int) -> None:
@@ -285,17 +285,18 @@ def new_cluster_id() -> str:
 
 
 def free_port() -> int:
-    """Return a port that was free a moment ago. Another process may take it meanwhile, so callers must be able to
-    retry."""
+    """Return a port that was free a moment ago. Another process may take it in the meantime, so callers must be able to
+    retry.
+    """
     with hold_port() as held:
         port: int = held.getsockname()[1]
         return port
 
 
 def hold_port() -> socket.socket:
-    """Reserve a free port. Until the reservation is closed, the system does not assign the port to other processes.
+    """Reserve a free port. Until the reservation is closed, the system does not assign the port to any other process.
 
-    A process that knows the port can listen on it any number of times with SO_REUSEADDR, as servers do.
+    If a process knows the port, it can listen on it any number of times with SO_REUSEADDR, as servers do.
     """
     held = socket.socket()
     held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -1,4 +1,4 @@
-"""A real Canal server that follows the binary log of a real database and writes to Kafka, for tests.
+"""Run a real Canal server for tests. It follows the binary log of a real database and writes to Kafka.
 
 `python -m dev.servers.canal --write-checksums` downloads the jars again and writes dev/servers/canal.sha256. The first
 use downloads the jars (42 MB) into the user's cache.
@@ -40,7 +40,7 @@ JVM_OPTIONS = (
 _FOLLOWING = "\nfollowing\n"
 
 _REPLICA_IDS = count(1234)
-"""A database closes a replica's connection when another replica with the same ID connects."""
+"""A database closes the connection of a replica when another one with the same ID connects."""
 
 
 class CanalError(ServerError):
@@ -71,7 +71,8 @@ class CanalServer(Server):
     """A server that can be stopped, killed and restarted. It keeps its position and the structures of the tables.
 
     Args:
-        start: where the first start begins to read. The table structures at the first start must be valid there.
+        start: where the first start begins to read. At the first start, the table structures must be those of this
+            position.
     """
 
     name: ClassVar[str] = "canal"
@@ -111,8 +112,8 @@ class CanalServer(Server):
             raise
 
     def kill(self) -> None:
-        """Kill Canal. It has not stored its position, so after another start(), it repeats all changes since this
-        one.
+        """Kill Canal. It has not stored its position. After another start(), it therefore repeats all changes since
+        this one.
         """
         self._end(signal.SIGKILL)
 

@@ -1,4 +1,4 @@
-"""Certificates for tests, created on request by an authority that signs them."""
+"""Create certificates for tests on request. An authority signs them."""
 
 from __future__ import annotations
 

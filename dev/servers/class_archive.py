@@ -1,8 +1,8 @@
-"""An archive of the broker's classes in the JVM's memory format, stored next to the jars. The archive halves the
-startup time.
+"""Keep an archive of the broker's classes in the JVM's memory format, next to the jars. The archive halves the startup
+time.
 
 The archive is created once per Java version and set of jars, in a separate run of the program. If this fails, programs
-start without the archive and without a message, because startup then just takes a few seconds longer.
+start without the archive and without a message, because startup then only takes a few seconds longer.
 """
 
 import hashlib
@@ -46,7 +46,7 @@ def _make(archive: Path, train: Callable[[list[str]], None]) -> None:
 
 
 def _identity(executable: Path, jars: Sequence[Path]) -> str:
-    """Return a fingerprint for the Java version and all jars, because the JVM rejects an archive made for a different
+    """Return a fingerprint of the Java version and all jars. The JVM rejects an archive that was made for a different
     Java or different jars.
     """
     stamps = [(str(path), (stat := path.stat()).st_size, stat.st_mtime_ns) for path in (executable.resolve(), *jars)]

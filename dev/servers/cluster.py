@@ -1,4 +1,4 @@
-"""Three Kafka brokers in a KRaft cluster on this machine. Each can be stopped, suspended, killed and restarted.
+"""Run three Kafka brokers in a KRaft cluster on this machine. Each can be stopped, suspended, killed and restarted.
 
     with Cluster() as cluster:
         cluster.leader("topic", 0).kill()
@@ -85,7 +85,7 @@ class Node(Broker):
         return self._process is not None and self._process.poll() is not None
 
     def freeze(self) -> None:
-        """Suspend the broker with SIGSTOP. Its connections stay open, but do not respond."""
+        """Suspend the broker with SIGSTOP. Its connections stay open but do not respond."""
         os.kill(self.pid, signal.SIGSTOP)
 
     def thaw(self) -> None:

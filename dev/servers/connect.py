@@ -1,4 +1,4 @@
-"""A real Kafka Connect worker with one connector, for tests."""
+"""Run a real Kafka Connect worker with one connector, for tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real Debezium connector that follows the binary log of a real database and writes to Kafka, for tests.
+"""Run a real Debezium connector for tests. It follows the binary log of a real database and writes to Kafka.
 
 `python -m dev.servers.debezium --write-checksums` downloads the jars again and writes dev/servers/debezium.sha256. The
 first use downloads the jars (45 MB) into the user's cache.
@@ -19,8 +19,8 @@ JARS = JarList(
 )
 
 DATABASE_VERSION = "5.7.19-MariaDB-log"
-"""The version that a MariaDB must announce. Debezium and MySQL's driver infer from the number which statements they can
-use, and MariaDB 10 knows those of MySQL 5.7.
+"""The version that a MariaDB must announce. From this number, Debezium and MySQL's driver infer which statements they
+can use. MariaDB 10 knows those of MySQL 5.7.
 """
 
 START_SECONDS = 180.0  # 5 s on a quiet machine

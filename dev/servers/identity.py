@@ -1,4 +1,4 @@
-"""An OAuth 2 token endpoint for tests. It supports the client credentials grant, and its tokens are signed JWTs."""
+"""Run an OAuth 2 token endpoint for tests. It supports the client credentials grant, and its tokens are signed JWTs."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""A real MariaDB server from Debian's packages that writes a binary log of rows. The server listens on loopback only.
+"""Run a real MariaDB server from Debian's packages that writes a binary log of rows. The server listens on loopback
+only.
 
-`python -m dev.servers.mariadb --build` installs MariaDB if it is missing, which needs root and apt. The exit code is 1
+`python -m dev.servers.mariadb --build` installs MariaDB if it is missing. This needs root and apt. The exit code is 1
 if MariaDB is not available. Without the option, the command runs a server until Ctrl-C.
 """
 
@@ -126,8 +127,8 @@ class MariaDb(Server):
             self._held.close()
 
     def run(self, sql: str) -> list[list[str]]:
-        """Execute statements as the administrator, and return the rows of all results. Each cell is the client's text
-        with its escapes, and NULL is the text `NULL`.
+        """Execute statements as the administrator, and return the rows of all results. Each cell is the text from the
+        client, with its escapes. NULL is the text `NULL`.
         """
         ran = self._client(sql)
         if ran.returncode:
@@ -135,7 +136,7 @@ class MariaDb(Server):
         return [line.split("\t") for line in ran.stdout.splitlines()]
 
     def force(self, sql: str) -> None:
-        """Execute statements as the administrator, and continue after those that fail."""
+        """Execute statements as the administrator. Continue after those that fail."""
         self._client(sql, "--force")
 
     def position(self) -> LogPosition:

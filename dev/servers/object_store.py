@@ -1,7 +1,7 @@
-"""An S3 object store for tests (versitygw), backed by a folder on this machine.
+"""Run an S3 object store for tests (versitygw), backed by a folder on this machine.
 
-`python -m dev.servers.object_store --build` builds the store once, from the Go module proxy into the user's cache,
-which takes about ninety seconds of CPU time. Go verifies every module against its checksum database.
+`python -m dev.servers.object_store --build` builds the store once, from the Go module proxy into the user's cache. This
+takes about ninety seconds of CPU time. Go verifies every module against its checksum database.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""A real schema registry (Apicurio Registry) on this machine, for tests and manual use, on loopback only.
+"""Run a real schema registry (Apicurio Registry) on this machine, for tests and manual use. It listens on loopback
+only.
 
     with RegistryServer() as registry:
         SchemaRegistryClient({"url": registry.url})

@@ -1,5 +1,5 @@
-"""A secured variant of the broker in `dev.servers.broker`, with TLS, client certificates, every kind of login, and
-ACLs.
+"""Run the broker from `dev.servers.broker` in a secured variant, with TLS, client certificates, every kind of login,
+and ACLs.
 
     with SecuredBroker(folder) as broker:
         broker.address("LOGIN")

@@ -1,4 +1,6 @@
-"""A server process, such as Broker or RegistryServer. It has its own directory, and ends together with our process."""
+"""Run a server process, such as Broker or RegistryServer. It has a directory of its own, and ends together with our
+process.
+"""
 
 from __future__ import annotations
 
@@ -28,15 +30,15 @@ LOG_TAIL_LINES = 30
 
 
 class ServerError(Exception):
-    """Raised if the server is not running. The message has the end of the server's log, and the log's path."""
+    """Raised if the server is not running. The message contains the end of the server's log, and the log's path."""
 
 
 class Server(ABC):
     """A server that can be stopped and restarted with the same port and directory.
 
-    If no directory is given, the server creates one, and removes that directory at the end, unless the server died.
-    Linux ends the server together with the thread that started it, so start it from a thread that outlives it, such as
-    the main thread.
+    If no directory is given, the server creates one. At the end, it removes this directory, unless it died. Linux ends
+    the server together with the thread that started it. Start it from a thread that outlives it, such as the main
+    thread.
     """
 
     name: ClassVar[str]  # the name of the server's module and log, also used in messages
@@ -57,9 +59,7 @@ class Server(ABC):
 
     @abstractmethod
     def start(self) -> None:
-        """Start the server, and return when it responds. The first start chooses the port, and later starts keep that
-        port.
-        """
+        """Start the server, and return when it responds. The first start chooses the port, and later starts keep it."""
 
     def stop(self) -> None:
         """Stop the server gracefully. Its data remains for another start()."""
@@ -70,8 +70,8 @@ class Server(ABC):
         return self._running().wait()
 
     def close(self) -> None:
-        """Stop the server if it is running, and remove the directory if the server created it. Raise an error if the
-        server has died.
+        """Stop the server if it is running. If it created the directory, remove it. Raise an error if the server has
+        died.
         """
         died = None if self._process is None else self._process.poll()
         self.stop()

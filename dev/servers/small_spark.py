@@ -1,4 +1,6 @@
-"""Spark settings for one-minute runs, as in tests and the demo, which spend most of their time on JVM startup."""
+"""Use these Spark settings for runs of one minute, as in tests and the demo. Such runs spend most of their time on JVM
+startup.
+"""
 
 _JAVA = (
     "-XX:+UseSerialGC",

@@ -1,4 +1,4 @@
-"""A standalone Spark cluster on the loopback interface, with a master, and with workers that can be added and killed.
+"""Run a standalone Spark cluster on the loopback interface. It has a master, and workers that can be added and killed.
 
     with SparkCluster() as cluster:
         worker = cluster.add_worker()
@@ -122,8 +122,8 @@ class Worker(_Daemon):
         return {"SPARK_LOCAL_DIRS": str(self.directory / "local"), **self._given}
 
     def processes(self) -> list[int]:
-        """Return the process IDs of the worker's executors and their Python processes: all processes that run in the
-        worker's folder.
+        """Return the process IDs of the worker's executors and their Python processes. These are all processes that run
+        in the worker's folder.
         """
         return [pid for pid, folder in _working_folders() if folder.is_relative_to(self.directory / "work")]
 

@@ -1,4 +1,4 @@
-"""The whole product on this machine: a translator and a sink, as real processes with a broker and a folder.
+"""Run the whole product on this machine: a translator and a sink, as real processes with a broker and a folder.
 
 The demo and the end-to-end tests use this stack. It can start, kill and query both programs, but does not use their
 code.
@@ -104,8 +104,8 @@ class Stack:
         self._write("sink.yaml", self._sink_settings())
 
     def change(self, program: str, **sections: Any) -> None:
-        """Change the configuration of `translator` or `sink`. Settings that are omitted from a section keep their
-        current values.
+        """Change the configuration of `translator` or `sink`. Settings that a section omits keep their current
+        values.
         """
         file = f"{program}.yaml"
         settings = yaml.safe_load((self.directory / file).read_text(encoding="utf-8"))
@@ -172,7 +172,7 @@ class Stack:
         return counts
 
     def records(self, topic: str) -> list[Any]:
-        """Return all current records in a topic, partition by partition, as a `read_committed` consumer sees them."""
+        """Return all current records of a topic, partition by partition, as a `read_committed` consumer sees them."""
         numbers = self._admin.list_topics(topic, timeout=ANSWER_SECONDS).topics[topic].partitions
         reader = Consumer(self._client | _READER)
         ends = {number: _end(reader, TopicPartition(topic, number)) for number in numbers}
@@ -248,7 +248,7 @@ class Stack:
         return self._processes[name].pid
 
     def kill(self, name: str) -> None:
-        """Kill a process and its children, like a power failure."""
+        """Kill a process and its children, as a power failure would."""
         process = self._processes.pop(name)
         children = descendants(process.pid)
         process.kill()
@@ -271,8 +271,8 @@ class Stack:
     # -- state of the programs
 
     def account(self) -> Account:
-        """Return the running translator's counters from /metrics. The result is empty if the translator does not
-        respond.
+        """Return the running translator's counters from /metrics. If the translator does not respond, the result is
+        empty.
         """
         try:
             with urllib.request.urlopen(f"http://{LOOPBACK}:{self.web_port}/metrics", timeout=5) as answer:
@@ -289,8 +289,8 @@ class Stack:
         return counts
 
     def committed(self) -> dict[tuple[str, int], int]:
-        """Return, for each raw topic and partition, the offset that the translator's group has committed. The result is
-        empty while the broker does not respond.
+        """Return, for each raw topic and partition, the offset that the translator's group has committed. While the
+        broker does not respond, the result is empty.
         """
         topics = [topic for source in self._sources for topic in source["topics"]]
         asked = [TopicPartition(topic, number) for topic in topics for number in range(PARTITIONS)]
@@ -310,8 +310,8 @@ class Stack:
         return self.warehouse.joinpath(*table.split("."))
 
     def rows(self, table: str) -> list[dict[str, Any]]:
-        """Return the rows in a lakehouse table, without the sink's columns. The result is empty until the table
-        exists.
+        """Return the rows in a lakehouse table, without the sink's columns. Until the table exists, the result is
+        empty.
         """
         folder = self.folder(table)
         if DeltaTable.is_deltatable(str(folder)):
@@ -332,7 +332,7 @@ def source_rows(table: pyarrow.Table) -> list[dict[str, Any]]:
 
 
 def _end(reader: Consumer, place: TopicPartition) -> int:
-    """Return a partition's end. A broker that has just started with old data first has to be elected leader."""
+    """Return a partition's end. If a broker has just started with old data, it first has to be elected leader."""
     deadline = time.monotonic() + ANSWER_SECONDS
     while True:
         try:
@@ -374,7 +374,7 @@ def is_ready(port: int) -> bool:
 
 
 def descendants(pid: int) -> list[int]:
-    """Return the IDs of a process's descendants, from /proc. The result is empty if /proc does not exist."""
+    """Return the IDs of a process's descendants, from /proc. If /proc does not exist, the result is empty."""
     children: dict[int, list[int]] = {}
     for status in Path("/proc").glob("[0-9]*/stat"):
         try:

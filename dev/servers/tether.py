@@ -1,7 +1,8 @@
-"""Run COMMAND in this process, which on Linux dies when PARENT dies: `python dev/servers/tether.py PARENT COMMAND...`.
+"""Run COMMAND in this process. On Linux, the process dies when PARENT dies: `python dev/servers/tether.py PARENT
+COMMAND...`.
 
-The child has to set up this tether, but code between fork and exec is unsafe if the parent has threads, and every
-process with a Kafka client has threads. Therefore, a separate program sets up the tether. The process ID stays the same
+The child has to set up this tether. If the parent has threads, however, code between fork and exec is unsafe, and every
+process with a Kafka client has threads. A separate program therefore sets up the tether. The process ID stays the same
 after exec.
 """
 

@@ -1,8 +1,8 @@
 """Write the shop's history in the replication tools' formats, as raw Kafka messages.
 
-These writers are intentionally independent of the translator, because they play the sending side (docs/formats/*.md).
-Each table's messages always go to one partition, as with a tool that hashes by table, because there is no order across
-partitions between the two halves of a key change.
+These writers share no code with the translator on purpose, because they play the sending side (docs/formats/*.md). The
+messages of a table always go to one partition, as with a tool that hashes by table. The two halves of a key change
+would have no order across partitions.
 """
 
 from __future__ import annotations
@@ -43,5 +43,5 @@ def millis(at: datetime) -> int:
 
 
 def iso(value: date | datetime, separator: str = "T") -> str:
-    """Return a time as ISO text. It has a fraction only if the fraction is not zero."""
+    """Return a time as ISO text. It has a fraction only if this is not zero."""
     return value.isoformat(separator) if isinstance(value, datetime) else value.isoformat()

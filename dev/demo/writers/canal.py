@@ -34,10 +34,10 @@ def _canal_cell(value: Any) -> str | None:
 
 @dataclass(frozen=True)
 class CanalForm:
-    """The differences between Canal writers: the type for a full load and for DDL, and the images for an update.
+    """How Canal writers differ: the type for a full load and for DDL, and the images of an update.
 
-    `legacy` is a DTS instance from before March 2022. Its images are reversed, and it omits fields that other writers
-    write as null (docs/formats/canal.md §6.1).
+    `legacy` is a DTS instance from before March 2022. Its images are swapped, and it omits fields that other writers
+    set to null (docs/formats/canal.md §6.1).
     """
 
     load: str = "INSERT"
@@ -63,7 +63,7 @@ class CanalWriter:
     _id: int = 0
 
     def write(self, change: ShopChange, sent: datetime | None = None) -> Iterator[Raw]:
-        """Return the messages for a change. The messages are sent half a second later, unless `sent` is given."""
+        """Return the messages for a change. Unless `sent` is given, the messages are sent half a second later."""
         self._id += 1
         form = self.form
         message = self._envelope(change, sent or change.at + timedelta(milliseconds=500))

@@ -1,4 +1,4 @@
-"""DTS Avro, with one bare V3 datum per message. Each value's union branch shows the value's type."""
+"""Write DTS Avro, with one bare V3 datum per message. The union branch of a value shows its type."""
 
 from __future__ import annotations
 

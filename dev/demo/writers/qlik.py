@@ -1,4 +1,4 @@
-"""Qlik Replicate's enveloped JSON, with metadata messages in a separate topic."""
+"""Write Qlik Replicate's enveloped JSON, with metadata messages in a topic of their own."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class QlikWriter:
     _number: int = 0
 
     def write(self, change: ShopChange) -> Iterator[Raw]:
-        """Return the messages for a change. A structure change is announced only by new metadata."""
+        """Return the messages for a change. Nothing but new metadata reports a change of structure."""
         if change.table not in self._ids:
             yield self._metadata(change.table)
         if change.op == "add_column":
@@ -130,6 +130,8 @@ class QlikWriter:
 
 
 def _mask(ordinals: Any, count: int) -> str:
-    """Return the mask as hex, most significant byte first, with the additional leading byte that real messages have."""
+    """Return the mask as hex, with the most significant byte first and the additional leading byte that real messages
+    have.
+    """
     bits = sum(1 << (ordinal - 1) for ordinal in ordinals)
     return f"{bits:0{2 * (count // 8 + 1)}X}"
