@@ -1,4 +1,4 @@
-"""Measure this process's CPU time: the best of several rounds, in alternating order."""
+"""Measure the CPU time of this process: the best of several rounds, in alternating order."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def best_times(
 ) -> dict[str, float]:
     """Return each contestant's best time in microseconds per item.
 
-    Contestants take turns, in alternating order, so that other load affects all of them. In every round, each
-    contestant gets new items, which are created before the clock starts. Python caches a string's hash, so repeated
-    work on the same items would be cheaper. The garbage collector stays enabled, as in the service.
+    Contestants take turns in alternating order, so that any other load affects all of them. In every round, each
+    contestant gets new items, which are created before the clock starts. Python caches the hash of a string, so
+    repeated work on the same items would be cheaper. The garbage collector stays enabled, as in the service.
     """
     best = dict.fromkeys(contestants, math.inf)
     for turn in range(rounds):
@@ -39,7 +39,7 @@ def _time(contestant: Callable[[T], object], items: Sequence[T]) -> float:
 
 
 def machine(*packages: str) -> str:
-    """Return a one-line description of the machine, without its name or paths."""
+    """Return a one-line description of the machine, without its name or any paths."""
     parts = [f"{platform.python_implementation()} {platform.python_version()}"]
     parts += [f"{package} {version(package)}" for package in packages]
     busy = f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors ({platform.machine()})"

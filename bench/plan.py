@@ -22,7 +22,7 @@ SWEPT_COLUMNS = (5, 20, 60, 200)
 
 _LEAST_MESSAGES = 20_000
 _CELLS = 240_000
-"""Total size of a topic's distinct messages. These messages are repeated, because wide messages are slow to generate.
+"""Total size of the distinct messages in a topic. They are repeated, because wide messages are slow to generate.
 """
 RATES = (1_000, 10_000, 30_000)
 """The fixed rates for latency measurements, in messages per second."""
@@ -35,9 +35,9 @@ class BenchProfile:
     Args:
         messages: number of messages in a raw topic, with the usual number of columns.
         seconds: maximum duration of a measurement.
-        latency_seconds: the duration of the feed in a latency measurement, or 0 for no such measurement.
+        latency_seconds: how long a latency measurement feeds messages, or 0 to leave it out.
         rounds: number of rounds in a heat that compares contestants. Other heats have one round less.
-        steps: the number of messages for measuring the cost of each step, or 0 for no such measurement.
+        steps: the number of messages for measuring the cost of each step, or 0 to leave this out.
     """
 
     name: str
@@ -55,9 +55,10 @@ SMALLEST = BenchProfile("smallest", 1_500, 2.0, 0.0, 1, 0)
 
 
 class Heat(NamedTuple):
-    """Cases that read the same raw topic in turns. If `latency` is set, the latency of the services is also measured.
+    """Cases that read the same raw topic in turns. If `latency` is set, the latency of the services is measured as
+    well.
 
-    In the section `latency`, each case has its own raw topic, which is filled at the case's rate.
+    In the section `latency`, each case has its own raw topic, which is filled at the rate of the case.
     """
 
     cases: Sequence[BenchCase]
@@ -86,7 +87,7 @@ def heats(profile: BenchProfile, formats: Sequence[str], columns: int | None = N
 
     Args:
         formats: names from `WRITERS`.
-        columns: number of columns in the comparison. If set, all other measurements are skipped, as in the short
+        columns: number of columns in the comparison. If it is set, all other measurements are skipped, as in the short
             profile.
     """
     compared = [_comparison(profile, name, columns or COLUMNS) for name in formats]
@@ -114,8 +115,8 @@ def _comparison(profile: BenchProfile, name: str, columns: int) -> Heat:
 
 
 def _fixed_rate(rate: float, columns: int) -> Heat:
-    """Return the measurements at a fixed rate. All contestants run at the same rate, so their figures are
-    comparable.
+    """Return the measurements at a fixed rate. All contestants run at the same rate, so their figures can be
+    compared.
     """
     readers = (*DELIVERIES, LOOP)
     return Heat([BenchCase("latency", "canal", reader, columns, rate=rate) for reader in readers], 0, 0)
@@ -144,8 +145,8 @@ def _alone(profile: BenchProfile, case: BenchCase) -> Heat:
 
 
 def _total(profile: BenchProfile, columns: int) -> int:
-    """Return the number of messages for a number of columns. Within limits, the total message size is about the same
-    for any number of columns.
+    """Return the number of messages for a number of columns. Within limits, the total size of the messages is about the
+    same for any number of columns.
     """
     return min(profile.messages, max(_LEAST_MESSAGES, profile.messages * COLUMNS // columns))
 

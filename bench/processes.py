@@ -1,4 +1,4 @@
-"""Measure the resources that a process and its descendants use, for jobs with several processes, such as Spark jobs."""
+"""Measure the resources that a process and its descendants use, for jobs with several processes such as Spark's."""
 
 from __future__ import annotations
 
@@ -86,8 +86,9 @@ class Tree:
     def _sampled(self) -> dict[int, _Process]:
         """Return the current process tree.
 
-        The kernel adds an exited process's time to its parent's, unless the parent ignores SIGCHLD, as the daemon for
-        Spark's Python workers does. For the descendants of such a process, this object keeps the last known time.
+        The kernel adds the time of an exited process to that of its parent, unless the parent ignores SIGCHLD. The
+        daemon for Spark's Python workers does ignore it. For the descendants of such a process, this object therefore
+        keeps the last known time.
         """
         tree = _tree(self._apart)
         ignoring = {pid for pid in {process.parent for process in tree.values()} if _ignores_ends(pid)}

@@ -1,4 +1,4 @@
-"""A benchmark result, stored as JSON: the machine, the settings, and the figures for each run."""
+"""Store a benchmark result as JSON: the machine, the settings, and the figures of each run."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class RunFigures(Struct, frozen=True):
     startup_cpu_seconds: float | None = None
     """CPU time until the first record. None in older results."""
     warm: bool = True
-    """False if the measurement had so few messages that the startup time had to be included."""
+    """False if there were so few messages that the startup time had to be included."""
 
 
 class StageFigures(Struct, frozen=True):
@@ -66,7 +66,7 @@ class LatencyFigures(Struct, frozen=True):
     cpu_us: float | None = None
     """Microseconds of CPU time per message. None in older results."""
     feeder_p99_ms: float | None = None
-    """How late messages were sent, compared with a constant rate (99th percentile). None in older results."""
+    """How late messages were sent compared with a constant rate (99th percentile). None in older results."""
     stages: dict[str, StageFigures] = field(default_factory=dict)
     """The service's own measurement, by stage. Empty for peers and in older results."""
 
@@ -98,7 +98,7 @@ class MachineFacts(Struct, frozen=True):
 
 
 class ContestantFacts(Struct, frozen=True):
-    """A contestant's versions and translation path, or the reason why it is missing."""
+    """The versions and the translation path of a contestant, or the reason why it is missing."""
 
     versions: str = ""
     way: str = ""
@@ -107,7 +107,7 @@ class ContestantFacts(Struct, frozen=True):
 
 
 class StepFigures(Struct, frozen=True):
-    """Microseconds per message in one process, with delivery in memory. Each figure includes those before it."""
+    """Microseconds per message in one process, with delivery in memory. Each figure includes the ones before it."""
 
     decode: float
     translate: float

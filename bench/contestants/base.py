@@ -1,4 +1,4 @@
-"""The interface that contestants implement: how to install and start a contestant, and how many records it writes."""
+"""Define what contestants implement: how to install and start one, and how many records it writes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Launch(NamedTuple):
     command: Sequence[str | Path]
     environment: Mapping[str, str] = {}
     metrics_port: int | None = None
-    """The port at which the process serves its metrics, if they include latency by stage."""
+    """The port at which the process serves its metrics, if these include the latency by stage."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Contestant(Protocol):
 
     @property
     def warm_seconds(self) -> float:
-        """The maximum time for reading that share, beginning with the first record. Some contestants take longer for
+        """The maximum time for reading this share, beginning with the first record. Some contestants take longer for
         this share than for the measurement itself.
         """
 

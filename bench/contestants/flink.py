@@ -1,5 +1,5 @@
-"""Apache Flink SQL, which converts `canal-json` to `debezium-json` in a single-process mini cluster. Flink also checks
-types.
+"""Run Apache Flink SQL. It converts `canal-json` to `debezium-json` in a mini cluster with a single process. Flink also
+checks types.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ _JVM = (
 
 @dataclass(frozen=True)
 class FlinkSql:
-    """A typed table for the raw topic and another table for the output, with at-least-once delivery and a parallelism
-    of 1.
+    """A typed table for the raw topic, and another table for the output. Delivery is at least once, and the parallelism
+    is 1.
     """
 
     name: str = "Flink SQL"

@@ -1,4 +1,4 @@
-"""The peers in Python: the bare loop, Bytewax, Quix Streams, and Faust as in its documentation."""
+"""Run the peers in Python: the bare loop, Bytewax, Quix Streams, and Faust as in its documentation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The translator as a service: the released program with its defaults."""
+"""Run the translator as a service: the released program with its defaults."""
 
 from __future__ import annotations
 
@@ -96,6 +96,6 @@ class TranslatorService:
 
 
 def way_of(said: str) -> str:
-    """Return the translation path that `translator --version` prints after the version, or else Python."""
+    """Return the translation path that `translator --version` prints after the version, or Python if it prints none."""
     _, _, way = said.partition(", version ")[2].strip().partition(", ")
     return way or "python"

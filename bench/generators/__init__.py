@@ -1,4 +1,4 @@
-"""Raw messages for a benchmark: a seeded table history in the formats of the replication tools."""
+"""Generate raw messages for a benchmark: a seeded table history in the formats of the replication tools."""
 
 from __future__ import annotations
 

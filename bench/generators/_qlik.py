@@ -1,4 +1,4 @@
-"""The parts that Qlik Replicate messages in JSON and Avro have in common: metadata, headers and masks."""
+"""Share the parts that Qlik Replicate messages in JSON and Avro have in common: metadata, headers and masks."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""A seeded table history: which rows change, when and how. The history is independent of formats.
+"""Generate a seeded table history: which rows change, when and how. The history is independent of formats.
 
-Each row looks like an order: numbers, decimals, short and long strings, and times. Wide tables repeat these columns.
+Each row looks like an order, with numbers, decimals, short and long strings, and times. Wide tables repeat these
+columns.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _CHANGED_COLUMNS = 3
 _LEAST_ROWS = 20
 """The number of rows in a table before its first change. No table is empty when the history begins."""
 MOVED_TABLE = "moved"
-"""Only this table has key changes, so the translator's counters show their number."""
+"""Only this table has key changes, so the translator's counters show how many there are."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class StreamSpec:
 
     Args:
         messages: the number of messages.
-        columns: the number of columns per table, including the key, which is at least two.
+        columns: the number of columns per table, including the key. It is at least two.
         tables: the number of tables.
         skew: the exponent for the tables' shares: 0 for equal shares, 1 for Zipf.
         inserts: the share of inserts in the usual messages.

@@ -64,7 +64,7 @@ _CELLS: Mapping[str, Callable[[Any], Any]] = {"decimal": Decimal, "datetime": _m
 
 
 class QlikAvroMessages:
-    """One row per message, together with the row's state before the change."""
+    """One row per message, together with the state of the row before the change."""
 
     dialect = "qlik"
     unusual: Mapping[str, int] = _qlik.UNUSUAL

@@ -1,4 +1,6 @@
-"""SharePlex JSON in Quest's Post format, with only the changed columns, and with the key from before the change."""
+"""Generate SharePlex JSON in Quest's Post format. It has only the changed columns, and the key from before the
+change.
+"""
 
 from __future__ import annotations
 

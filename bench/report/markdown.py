@@ -1,4 +1,4 @@
-"""Write the report on a result, as a file or as a section of a page."""
+"""Write the report on a result, either as a file or as a section of a page."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ Points: TypeAlias = Sequence[tuple[float, float]]
 
 
 def line_chart(title: str, x_name: str, y_name: str, lines: Mapping[str, Points]) -> str:
-    """Draw lines through points with increasing x. Both scales are logarithmic, and all values must be positive."""
+    """Draw lines through points with increasing x. Both scales are logarithmic, so all values must be positive."""
     xs = sorted({x for points in lines.values() for x, _ in points})
     ys = [y for points in lines.values() for _, y in points]
     low, high = 10 ** math.floor(math.log10(min(ys))), 10 ** math.ceil(math.log10(max(ys) * 1.0001))

@@ -32,7 +32,8 @@ class Feeding:
             target=_serve, args=(self._its_end, bootstrap, topic, stream, first), name="feeder", daemon=True
         )
         self.lateness: Sequence[float] = ()
-        """Seconds by which messages were sent too late, one figure for each group of messages. Set by `sent`."""
+        """By how many seconds messages were sent too late, with one figure for each group of messages. Set by `sent`.
+        """
 
     def __enter__(self) -> Self:
         self._process.start()
@@ -85,7 +86,7 @@ class _Feeder:
         self._producer.poll(0)
 
     def pace(self, rate: float, seconds: float) -> list[float]:
-        """Write `rate` messages per second. Returns how late the first message of each group was, in seconds."""
+        """Write `rate` messages per second. It returns how late the first message of each group was, in seconds."""
         begin = time.monotonic()
         done = 0
         late = []

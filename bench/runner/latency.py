@@ -20,8 +20,8 @@ from bench.runner.topics import Topics
 
 WARM_SECONDS = 4.0
 _LOOK_SECONDS = 0.5
-"""Seconds from the first look at the contestant until the first message that counts. The reader is blocked during a
-look, so records that arrive then seem late.
+"""Seconds from the first look at the contestant until the first message that counts. During a look, the reader is
+blocked, so records that arrive then seem late.
 """
 _ANSWER_SECONDS = 120.0
 _FIRST = 200
@@ -132,8 +132,8 @@ class _Reader:
 
 
 def _origin(record: KafkaRecord) -> tuple[int, int] | None:
-    """Return the raw partition and offset of a record, or None for a peer's record, which does not identify its
-    message. A peer writes one record for each message, in order, to the partition with the same number.
+    """Return the raw partition and the offset of a record. Return None for the record of a peer, which does not
+    identify its message. A peer writes one record for each message, in order, to the partition with the same number.
     """
     found = dict(record.headers() or ()).get("cdc-id")
     if not isinstance(found, bytes):

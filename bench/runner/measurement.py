@@ -1,4 +1,4 @@
-"""Measure a contestant that reads a full topic, with one sample when it is warm, and one sample at the end."""
+"""Measure a contestant that reads a full topic. Take one sample when it is warm, and another one at the end."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bench.runner.topics import Topics
 
 END_SHARE = 0.97
 COLD_SHARE = 0.75
-"""If the contestant reads more than this share of the messages before the clock starts, too few messages remain for the
+"""If the contestant reads more than this share of the messages before the clock starts, too few remain for the
 measurement.
 """
 _HANG_SECONDS = 240.0

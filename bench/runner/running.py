@@ -28,9 +28,7 @@ class ContestantError(Exception):
 
 
 class Running:
-    """A context manager that runs processes. At the end, it stops the processes, and kills any process that does not
-    stop.
-    """
+    """A context manager that runs processes. At the end, it stops the processes, and kills any that do not stop."""
 
     def __init__(self, launches: Sequence[Launch], directory: Path) -> None:
         self._launches = launches

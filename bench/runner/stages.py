@@ -1,4 +1,4 @@
-"""The service's latency by stage, from the histogram in its metrics."""
+"""Measure the service's latency by stage, from the histogram in its metrics."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bench.results import StageFigures
 _BUCKETS = "cdc_latency_seconds_bucket"
 
 BatchCounts = Mapping[str, Mapping[float, float]]
-"""For each stage, the number of batches whose time in the stage was at most this number of seconds."""
+"""For each stage, the number of batches that spent at most this many seconds in it."""
 
 
 def batch_counts(pages: Iterable[str]) -> BatchCounts:

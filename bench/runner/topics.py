@@ -55,8 +55,9 @@ class Topics:
         return size
 
     def records(self, name: str, partitions: int) -> int:
-        """Return the number of records in a topic, including transaction markers; 0 while its leaders do not
-        respond."""
+        """Return the number of records in a topic, including transaction markers. While its leaders do not respond,
+        return 0.
+        """
         asked = {TopicPartition(name, number): OffsetSpec.latest() for number in range(partitions)}  # type: ignore[no-untyped-call]
         futures = self._admin.list_offsets(asked, request_timeout=_ANSWER_SECONDS)
         try:

@@ -58,7 +58,7 @@ class Tournament:
         self._installed: dict[str, ContestantFacts] = {}
 
     def run(self, heats: Sequence[Heat]) -> BenchResult:
-        """Install the contestants, run all heats, then measure the steps. Failures are recorded in the result."""
+        """Install the contestants, run all heats, and then measure the steps. Failures are recorded in the result."""
         load = os.getloadavg()[0]
         names = dict.fromkeys(case.contestant for heat in heats for case in heat.cases)
         self._installed = {
@@ -89,7 +89,7 @@ class Tournament:
         )
 
     def _install(self, contestant: Contestant) -> ContestantFacts | None:
-        """Install a contestant, and return its facts, or None if it would duplicate another contestant."""
+        """Install a contestant and return its facts, or None if it would duplicate another one."""
         try:
             installed = contestant.install()
         except PointlessError:

@@ -1,8 +1,9 @@
-"""Measure the sink and the pattern in Delta's documentation: `python -m bench.sink`. It runs on Linux, for ten minutes.
+"""Measure the sink and the pattern in Delta's documentation: `python -m bench.sink`. It runs on Linux and takes ten
+minutes.
 
-A topic gets a full load, and then two equally large sets of changes. The first set warms up Java's compiler, because in
+A topic gets a full load, followed by two equally large sets of changes. The first set warms up Java's compiler. In
 production, a job runs for days with compiled code. The sink applies each part in one micro-batch. The pattern gets the
-same changes, on copies of the tables from after the load. At the end, the sink's tables are compared with the
+same changes, on copies of the tables made after the load. At the end, the sink's tables are compared with the
 generator's rows.
 """
 

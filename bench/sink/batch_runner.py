@@ -71,8 +71,8 @@ class BatchRunner:
         )
 
     def apply(self, measure: Callable[[Callable[[], object]], None], limit: int) -> None:
-        """Apply the new records, at most `limit`, in one micro-batch. The start and the end of the query are not
-        measured.
+        """Apply the new records, at most `limit` of them, in one micro-batch. The start and the end of the query are
+        not measured.
 
         Args:
             measure: called with a function that does the batch's work. `measure` must call that function.

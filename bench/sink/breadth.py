@@ -1,4 +1,4 @@
-"""Measure many tables: create and fill them in one batch, then apply batches with a single event for one table, and
+"""Measure many tables. Create and fill them in one batch, then apply batches with a single event for one table, and
 batches with one event per table.
 """
 

@@ -1,5 +1,5 @@
-"""Input for the sink's benchmark: tables with Pareto-distributed sizes, which are loaded and changed, and the tables'
-expected content.
+"""Generate input for the sink's benchmark: tables with Pareto-distributed sizes, which are loaded and changed, and
+their expected content.
 
 20 % of the changes are inserts, 73 % updates (half of them with only the changed columns) and 7 % deletes, over ten
 columns with the usual types (lakehouse W1).

@@ -1,6 +1,5 @@
-"""Write a benchmark's history to a canonical topic, from a separate process, so that the memory for the generator's
-rows does not count as the sink's memory. The process imports this module again, so this module must not be the main
-module.
+"""Write a benchmark's history to a canonical topic from a separate process. The memory for the generator's rows then
+does not count as the sink's. The process imports this module again, so it must not be the main module.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Compare the sink with both formats, and a hand-written MERGE on Iceberg tables, on one workload in one run."""
+"""Compare the sink with both formats, and with a hand-written MERGE on Iceberg tables, on one workload in one run."""
 
 from __future__ import annotations
 

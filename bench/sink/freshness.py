@@ -46,7 +46,7 @@ def freshness(bootstrap: str, folder: Path, spark: Spark, apart: int, rate: int,
         spark: Spark settings for the sink.
         apart: the broker's process, whose time does not count as the sink's.
         rate: changes per second.
-        seconds: the duration of the stream, after a one-minute warm-up.
+        seconds: how long the stream lasts, after a warm-up of one minute.
     """
     create_topic(bootstrap)
     workload = Workload(_TABLES)
@@ -145,7 +145,7 @@ def _batches(folder: Path) -> list[list[tuple[int, float]]]:
 
 
 def _ages(bootstrap: str, folder: Path, first: Sequence[int], end: Sequence[int]) -> list[float]:
-    """Return, for each record, the seconds from its arrival in the topic (by the broker's clock) to the end of its
+    """Return the seconds from the arrival of each record in the topic, by the broker's clock, to the end of its
     batch.
     """
     ages = []

@@ -38,7 +38,7 @@ class HistorySize(NamedTuple):
 def full_size(
     spark: SparkSession, bootstrap: str, folder: Path, size: HistorySize, apart: int, *, pattern: bool
 ) -> Iterator[str]:
-    """Yield the report lines. Exits if a table does not have the expected content.
+    """Yield the report lines. It exits if a table does not have the expected content.
 
     Args:
         apart: the broker's process, which is not measured.

@@ -1,4 +1,4 @@
-"""The pattern for applying changes that the documentation of table formats recommends, for comparison with the sink."""
+"""Apply changes with the pattern that the documentation of table formats recommends, for comparison with the sink."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from spark_sink.schema.column_types import sql_type
 
 
 class Pattern:
-    """Cache the batch, select the last event for each key, and run one MERGE per table, one table at a time.
+    """Cache the batch, select the last event for each key, and run one MERGE per table, one table after another.
 
-    The pattern does not cover updates that contain only some columns, so this version adds a mask that shows which
-    columns an update contains. If a batch has two such updates to a row, only the last update takes effect.
+    The pattern does not cover updates that contain only some columns. This version therefore adds a mask that shows
+    which columns an update contains. If a batch has two such updates to a row, only the last one takes effect.
 
     Args:
         target: returns the SQL name for a schema's table.

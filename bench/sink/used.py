@@ -45,7 +45,7 @@ class Meter:
         self._tables = tables
 
     def measured(self, name: str, events: int, came: int, warehouse: Path, work: Callable[[], object]) -> Used:
-        """Run the work, which writes tables to a folder, and measure its resource use.
+        """Run the work, which writes tables to a folder, and measure the resources that it uses.
 
         Args:
             came: total size of the record values.

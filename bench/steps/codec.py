@@ -20,7 +20,8 @@ COLUMNS = (5, 20, 60, 200)
 BUDGET_COLUMNS = 12
 ROUNDS = 15
 EVENTS = 400
-"""The number of events in each round. With 200 columns, these events take 4 MB, which is more than the CPU cache."""
+"""The number of events in each round. With 200 columns, these events take 4 MB, which is more than the CPU cache holds.
+"""
 
 _LIMITS = Limits()
 
@@ -57,7 +58,7 @@ def _encoding_row(columns: int, rounds: int, count: int) -> list[str]:
 
 
 def budget(rounds: int, count: int) -> str:
-    """Return the time that each step takes, by dialect. It is the difference between two calls, one of which ends a
+    """Return the time that each step takes, by dialect. It is the difference between two calls. One of them ends a
     step later.
     """
     head = ("dialect", "parse", "convert", "build", "encode", "sum", "rate", "rate without parse")

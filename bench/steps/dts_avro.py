@@ -42,8 +42,8 @@ def main() -> None:
 
 
 def reading(rounds: int, count: int) -> str:
-    """Compare the reader for this schema with the generic reader, alone and together with the strict check that the
-    generic reader needs.
+    """Compare the reader for this schema with the generic reader. Measure the latter both alone and together with the
+    strict check that it needs.
     """
     head = ("columns", "bytes", "fastavro", "strict check + fastavro", "reader", "ratio")
     return table(head, [_reading_row(columns, rounds, count) for columns in COLUMNS])

@@ -1,4 +1,4 @@
-"""Encode events with other libraries, to compare the time in benchmarks and the bytes in tests."""
+"""Encode events with other libraries, to compare their time in benchmarks and their bytes in tests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SCHEMA = fastavro.parse_schema(avro_schema(logical=False))
 
 
 def fastavro_datum(event: ChangeEvent, header: bytes) -> bytes:
-    """Encode an event like `encode_datum`, but with fastavro, which needs mappings instead of records."""
+    """Encode an event like `encode_datum`, but with fastavro. This library needs mappings instead of records."""
     fields = msgspec.structs.asdict(event)
     fields["origin"] = msgspec.structs.asdict(event.origin)
     if event.tx is not None:

@@ -1,7 +1,7 @@
 """Measure the translator's pipeline with delivery in memory: `python -m bench.steps.pipeline`.
 
-The pipeline is everything in the service between the consumer's records and the producer, without the Kafka clients and
-Faust. Schemas are announced, and metadata is learned, before the measurement.
+The pipeline is everything in the service between the consumer's records and the producer. It does not include the Kafka
+clients and Faust. Before the measurement, schemas are announced and metadata is learned.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def _dialect(stream: MessageStream, catalog: MetadataCatalog) -> Dialect:
 
 
 class StepCosts(NamedTuple):
-    """Microseconds of CPU time per message. Each step includes all previous steps."""
+    """Microseconds of CPU time per message. Each step includes all the ones before it."""
 
     decode: float
     translate: float
@@ -141,7 +141,7 @@ class StepCosts(NamedTuple):
 
 
 def step_costs(name: str, spec: StreamSpec, rounds: int) -> StepCosts:
-    """Return a format's costs, each the minimum of several alternating rounds after a warm-up."""
+    """Return the costs of a format. Each is the minimum of several alternating rounds after a warm-up."""
     stream = generate(name, spec)
     pipeline = MemoryPipeline(stream)
     asyncio.run(pipeline.process(pipeline.batches(stream.messages)))

@@ -1,6 +1,6 @@
 """Measure projections with delivery in memory, on both paths: `python -m bench.steps.projections`.
 
-The pipeline comes from `bench.steps.pipeline`. Schema ids are cached, as they are after a table's first message.
+The pipeline comes from `bench.steps.pipeline`. Schema ids are cached, as they are after the first message of a table.
 """
 
 from __future__ import annotations

@@ -38,8 +38,8 @@ def main() -> None:
 
 
 def shapes(rounds: int, count: int) -> str:
-    """Measure each form that a change may have. A step's time is the difference between two calls, one of which ends a
-    step later.
+    """Measure each form that a change may have. The time of a step is the difference between two calls. One of them
+    ends a step later.
     """
     head = ("message", "bytes", "decode", "build", "encode", "sum", "rate")
     return table(head, [_row(name, rounds, count) for name in SHAPES])
@@ -94,7 +94,7 @@ def messages(name: str, count: int) -> Sequence[Message]:
 
 
 def _rows(count: int) -> Sequence[Body]:
-    """Return whole rows, taken from the shop's messages in the Canal format, because Canal sends all columns."""
+    """Return whole rows. They are taken from the shop's Canal messages, because Canal sends all columns."""
     cells = (_body(message)["data"][0] for message in feed("canal", COLUMNS, count).messages)
     return [{name: _native(name, text) for name, text in row.items()} for row in cells]
 

@@ -1,4 +1,4 @@
-"""Benchmark input: the same updates to one table, in the formats of all replication tools."""
+"""Provide benchmark input: the same updates to one table, in the formats of all replication tools."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class DialectFeed(NamedTuple):
 
 
 def feed(name: str, columns: int, count: int) -> DialectFeed:
-    """Return updates that each change one or two columns in a table, in the format of the dialect's tool."""
+    """Return updates that each change one or two columns of a table, in the format of the dialect's tool."""
     shape = _shape(columns)
     writer, options = SOURCES[name]
     learned: dict[str, object] = {}

@@ -1,7 +1,7 @@
-"""The bare loop: a consumer, a translation without checks and types, a producer, and a commit every second.
+"""The bare loop has a consumer, a translation without checks and types, a producer, and a commit every second.
 
-The loop shows the maximum speed of a Python program with this client. After a crash, it repeats messages, and it does
-not report invalid messages.
+It shows the maximum speed of a Python program with this client. After a crash, it repeats messages. It does not report
+invalid ones.
 """
 
 from __future__ import annotations

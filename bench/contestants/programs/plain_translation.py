@@ -1,5 +1,5 @@
-"""The work of a peer for each message: parse the message, copy its parts into a Debezium-like object, and serialize the
-object.
+"""Do the work of a peer for each message: parse the message, copy its parts into a Debezium-like object, and serialize
+the object.
 
 Nothing is checked or typed. This module runs in a peer's environment, so it imports nothing from this project.
 """
