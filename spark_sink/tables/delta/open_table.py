@@ -8,9 +8,13 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+import msgspec
 import pyarrow as pa
+import pyarrow.fs as fs
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import CommitFailedError
+from deltalake.fs import DeltaStorageHandler
+from msgspec import Struct
 
 from spark_sink.errors import Overtaken
 from spark_sink.schema.column_types import sql_type_of_delta
@@ -52,6 +56,9 @@ class DeltaOpened:
 
     orders: Sequence[Order] = ()
 
+    # The markers in the newest commit, with the table version.
+    _newest: tuple[int, Mapping[str, int]] | None = None
+
     def __init__(self, table: DeltaTable, shape: TableShape, choice: Choice) -> None:
         self._table = table
         self.shape = shape
@@ -62,13 +69,44 @@ class DeltaOpened:
         return self._table.version()
 
     def applied(self, app: str) -> int | None:
-        return self._table.transaction_version(app)
+        if self._newest is None or self._newest[0] != self.version:
+            self._newest = self.version, markers_of_newest_commit(self._table)
+        known = self._newest[1].get(app)
+        return self._table.transaction_version(app) if known is None else known
 
     def follows(self, seen: LastSeen) -> bool:
         newer = self.version - seen.version
         if newer <= 0:
             return newer == 0
         return all(one.get("operation") != _RESTORE for one in self._table.history(newer))
+
+
+def markers_of_newest_commit(table: DeltaTable) -> Mapping[str, int]:
+    """Return the markers in the commit that made the table's version, as far as they are certain.
+
+    Usually, the sink made the newest commit of a table, so the markers that it looks up are in that commit. For each
+    marker that is not, deltalake reads all commits since the last checkpoint.
+    """
+    path = f"_delta_log/{table.version():020}.json"
+    try:
+        with fs.PyFileSystem(DeltaStorageHandler.from_table(table._table)).open_input_file(path) as file:
+            actions = [msgspec.json.decode(line, type=_Action) for line in file.read().splitlines() if line]
+    except FileNotFoundError:  # the log has only a checkpoint of this version
+        return {}
+    # A marker with a time may have expired.
+    return {one.txn.app_id: one.txn.version for one in actions if one.txn is not None and one.txn.last_updated is None}
+
+
+class _Transaction(Struct, rename="camel"):
+    app_id: str
+    version: int
+    last_updated: int | None = None
+
+
+class _Action(Struct):
+    """A line of a commit, as far as it is needed."""
+
+    txn: _Transaction | None = None
 
 
 def create(path: str, schema: Schema | pa.Schema, properties: Mapping[str, str], parted_by: Sequence[str] = ()) -> None:
