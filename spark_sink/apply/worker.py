@@ -113,10 +113,15 @@ class Task:
     erased: Mapping[str, ErasedKeys] = field(default_factory=dict)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Process records sorted by route, partition and offset, and return one report per table."""
+        """Process records sorted by route, partition and offset, and return one report per table.
+
+        All reports are in one batch, because each batch costs as much as many reports.
+        """
+        encoded: list[bytes] = []
         for records in routes(batches):
             with _gc_paused():
-                encoded = [msgspec.msgpack.encode(report) for report in self.route(records)]
+                encoded += [msgspec.msgpack.encode(report) for report in self.route(records)]
+        if encoded:
             yield pa.RecordBatch.from_pydict({"report": pa.array(encoded, pa.binary())})
 
     def route(self, records: pa.Table) -> Iterator[TableReport]:

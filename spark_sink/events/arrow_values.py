@@ -11,6 +11,7 @@ import binascii
 import math
 import re
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -172,11 +173,14 @@ def _float(value: Any) -> float:
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
+# Up to this number of values, compiling a regular expression for all of them costs more than reading each of them.
+_FEW = 32
+
+
 def _decimals(values: Values, arrow: pa.Decimal128Type) -> pa.Array:
-    try:
-        return _decimals_of_texts(pa.array(values, pa.string()), arrow)
-    except (pa.ArrowException, TypeError):
-        pass  # exponents, and JSON numbers
+    if len(values) > _FEW:
+        with suppress(pa.ArrowException, TypeError):  # exponents, and JSON numbers
+            return _decimals_of_texts(pa.array(values, pa.string()), arrow)
     return pa.array([None if value is None else _number(value) for value in values], arrow)
 
 

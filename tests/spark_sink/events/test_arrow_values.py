@@ -12,6 +12,9 @@ from hypothesis import strategies as st
 
 from spark_sink.events.arrow_values import column, fits, image, image_value, is_exactly
 
+# Enough values to be converted together.
+MANY = 64
+
 MOMENT = datetime(2026, 1, 2, 3, 4, 5, 123456)
 
 
@@ -49,6 +52,7 @@ def test_what_fits(value: Any, sql: str, expected: Any) -> None:
     """A value that fits its column arrives exactly, and survives another round trip through an image."""
     assert [expected] == column([value], sql).to_pylist()
     assert [expected] == column([image_value(expected)], sql).to_pylist()
+    assert [expected] * MANY == column([value] * MANY, sql).to_pylist()
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf"), -0.0, 5e-324])
@@ -98,6 +102,8 @@ def test_what_does_not_fit(value: Any, sql: str) -> None:
     with pytest.raises(ValueError, match=r"the value cannot be stored exactly as") as caught:
         column([None, value], sql)
     assert str(value) not in str(caught.value).replace(sql, "")
+    with pytest.raises(ValueError, match=r"the value cannot be stored exactly as"):
+        column([None] * MANY + [value], sql)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +129,8 @@ def test_numbers_of_a_narrower_type(value: Any, sql: str, expected: bool) -> Non
 @given(st.decimals(allow_nan=False, allow_infinity=False, places=6, min_value=-(10**20), max_value=10**20))
 def test_decimals_are_exact(number: Decimal) -> None:
     """Every decimal of 38 digits is preserved digit by digit."""
-    assert [number] == column([f"{number:f}"], "decimal(38,6)").to_pylist()
+    for count in (1, MANY):
+        assert [number] * count == column([f"{number:f}"] * count, "decimal(38,6)").to_pylist()
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
