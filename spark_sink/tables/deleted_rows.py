@@ -311,7 +311,7 @@ class DeletedRows:
         )
 
     def _no_rows(self, columns: Sequence[str]) -> pa.Table:
-        return pa.schema(list(self._types(columns).items())).empty_table()
+        return pa.Table.from_batches([], pa.schema(list(self._types(columns).items())))
 
     def _types(self, columns: Sequence[str]) -> dict[str, pa.DataType]:
         sql = {**self._shape.types, **REMEMBERED}

@@ -86,16 +86,16 @@ class DeltaRows(DeltaOpened):
         """Return all rows, or None if they are too large in memory."""
         schema = pa.schema(self._table.schema().to_arrow())
         batches, size = [], 0
-        for batch in self._batches():
+        for batch in self._batches(schema):
             size += batch.nbytes
             if size > IN_MEMORY:
                 return None
             batches.append(batch)
         return pa.Table.from_batches(batches, schema)
 
-    def _batches(self) -> Iterator[pa.RecordBatch]:
+    def _batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         if self._table.metadata().partition_columns:  # their values are in the log
             files = self._table.to_pyarrow_dataset()
             yield from files.to_batches(batch_size=_ROWS_AT_A_TIME, batch_readahead=0, use_threads=False)
         else:
-            yield from whole(self._table, self._files.paths, _ROWS_AT_A_TIME)
+            yield from whole(self._table, self._files.paths, schema, _ROWS_AT_A_TIME)

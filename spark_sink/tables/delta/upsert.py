@@ -91,7 +91,8 @@ class Upsert:
     def _as_stored(self, of: pa.Field) -> pa.ChunkedArray | pa.Array:
         """Return the values for a column of the table. They are NULL for a column that the rows lack."""
         if of.name in self.rows.column_names:
-            return self.rows.column(of.name).cast(of.type)
+            column = self.rows.column(of.name)
+            return column if column.type == of.type else column.cast(of.type)
         return pa.nulls(self.rows.num_rows, of.type)
 
     @cached_property

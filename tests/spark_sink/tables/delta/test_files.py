@@ -24,7 +24,7 @@ def test_small_files_are_read_like_a_dataset(tmp_path: Path) -> None:
     table = DeltaTable(tmp_path)
     files = DataFiles(table)
     assert (2, 8) == (len(files.paths), files.rows)
-    batches = list(whole(table, files.paths, 2))
+    batches = list(whole(table, files.paths, pa.schema(table.schema().to_arrow()), 2))
     assert max(batch.num_rows for batch in batches) == 2
     expected = table.to_pyarrow_table().sort_by("id")
     assert expected == pa.Table.from_batches(batches).sort_by("id")
