@@ -62,6 +62,13 @@ class MirrorReader:
             ]
             yield pa.RecordBatch.from_arrays(columns, list(names)) if lacking else batch
 
+    def _find(self, names: Sequence[str], reach: Reach, wanted: Mapping[str, pa.Array]) -> Iterator[pa.RecordBatch]:
+        """Return columns like `_scan`, for the rows whose key columns each have one of the wanted values."""
+        for batch in self._scan(names, reach):
+            for name, values in wanted.items():
+                batch = batch.filter(pc.is_in(batch.column(name), values))
+            yield batch
+
     def write(self, changes: TableChanges, *markers: Marker) -> None:
         raise NotImplementedError
 
@@ -117,11 +124,7 @@ class MirrorReader:
         names = [*self.shape.key, *MARK_COLUMNS]
         wanted = {name: pc.unique(keys.column(name)) for name in self.shape.key}
         reach = {name: range_of(values) for name, values in wanted.items()}
-        found = []
-        for batch in self._scan(names, reach):
-            for name, values in wanted.items():
-                batch = batch.filter(pc.is_in(batch.column(name), values))
-            found.append(batch)
+        found = list(self._find(names, reach, wanted))
         schema = pa.schema([(n, arrow_type({**self.shape.types, **MARK_COLUMNS}[n])) for n in names])
         present = pa.Table.from_batches(found, None if found else schema)
         deleted = self.deleted_rows.find(names, self.floors, reach)

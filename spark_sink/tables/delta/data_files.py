@@ -6,7 +6,7 @@ times as long. Its Arrow dataset cannot read them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -92,6 +92,17 @@ class RowGroup(NamedTuple):
     def rows(self) -> int:
         return int(self.file.metadata.row_group(self.number).num_rows)
 
+    def rows_with(self, wanted: Mapping[str, pa.Array]) -> pa.Int64Array:
+        """Return the places of the rows that the table contains, and whose columns each have one of these values."""
+        places = None
+        for name, values in wanted.items():
+            found = pc.is_in(self.column(name, values.type, places), value_set=values)
+            if places is None and self.kept is not None:
+                found = pc.and_(found, self.kept)
+            rows = pc.indices_nonzero(found).cast(pa.int64())
+            places = rows if places is None else places.take(rows)
+        return places
+
     def column(self, name: str, type: pa.DataType, places: pa.Int64Array | None = None) -> pa.Array:
         """Return a column, or its values at some places in the group. A column that was added later is NULL."""
         if name not in self.names:
@@ -138,6 +149,18 @@ def scan(table: DeltaTable, types: Types, bounds: Bounds) -> Iterator[pa.RecordB
     storage = storage_of(table)
     for file in data_files(table, bounds):
         yield from file.batches(storage, types)
+
+
+def find(table: DeltaTable, types: Types, bounds: Bounds, wanted: Mapping[str, pa.Array]) -> Iterator[pa.RecordBatch]:
+    """Read columns of all rows whose key columns each have one of the wanted values. Values of other rows are decoded,
+    but not copied.
+    """
+    storage = storage_of(table)
+    for file in data_files(table, bounds):
+        for group in file.row_groups(storage):
+            rows = group.rows_with(wanted)
+            columns = [group.column(name, type, rows) for name, type in types.items()]
+            yield pa.RecordBatch.from_arrays(columns, schema=pa.schema(list(types.items())))
 
 
 def _in_one_piece(column: pa.ChunkedArray) -> pa.Array:

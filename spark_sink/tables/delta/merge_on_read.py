@@ -149,7 +149,7 @@ class _Merge:
         self._schema = schema
         self._storage = storage
         self._keys = [staged.column(name).cast(self._type(name)).combine_chunks() for name in order.key]
-        self._firsts = pc.unique(self._keys[0])
+        self._values = {name: pc.unique(key) for name, key in zip(order.key, self._keys, strict=True)}
         nothing = pa.repeat(pa.scalar(False), staged.num_rows)
         self._gone = staged.column(GONE).combine_chunks() if order.deletes else nothing
         self._keeping = {name: keeping for name in schema.names if (keeping := self._keeps(name)) is not None}
@@ -185,16 +185,10 @@ class _Merge:
 
     def _matches(self, group: RowGroup) -> tuple[pa.Int64Array, pa.Int64Array]:
         """Return the indexes of the rows that have staged rows, and the indexes of these."""
-        first, *others = self._order.key
-        column = group.column(first, self._type(first))
-        possible = pc.is_in(column, value_set=self._firsts)
-        if group.kept is not None:
-            possible = pc.and_(possible, group.kept)
-        rows = pc.indices_nonzero(possible).cast(pa.int64())
+        rows = group.rows_with(self._values)
         if not len(rows):
             return rows, rows
-        rest = [group.column(name, self._type(name), rows) for name in others]
-        source = places([column.take(rows), *rest], self._keys)
+        source = places([group.column(name, self._type(name), rows) for name in self._order.key], self._keys)
         found = pc.is_valid(source)
         return rows.filter(found), source.filter(found)
 
