@@ -32,16 +32,16 @@ def growth(spark: SparkSession, bootstrap: str, folder: Path, apart: int, pictur
         apart: the broker's process, which is not measured.
     """
 
-    def grown(tables: int, sizes: Sequence[int], name: str) -> list[Used]:
-        return _grown(spark, bootstrap, folder / name, apart, tables, sizes)
+    def grown(tables: int, sizes: Sequence[int], name: str, *, vectors: bool = False) -> list[Used]:
+        return _grown(spark, bootstrap, folder / name, apart, tables, sizes, vectors=vectors)
 
     grown(_WARM_UP_TABLES, [_CHANGES], "warm-up")
     by_tables = [used for tables in _TABLES for used in grown(tables, [_CHANGES], f"tables-{tables}")]
     yield "By number of tables, with 100,000 rows in total:"
     yield report(by_tables)
-    by_rows = grown(1, _ROWS, "rows")
+    *by_rows, with_vectors = grown(1, _ROWS, "rows", vectors=True)
     yield "By rows of one table:"
-    yield report(by_rows)
+    yield report([*by_rows, with_vectors])
     pictures.mkdir(parents=True, exist_ok=True)
     for name, x_name, sizes, found in (
         ("sink-by-tables", "tables", _TABLES, by_tables),
@@ -54,23 +54,37 @@ def growth(spark: SparkSession, bootstrap: str, folder: Path, apart: int, pictur
 
 
 def _grown(
-    spark: SparkSession, bootstrap: str, folder: Path, apart: int, tables: int, sizes: Sequence[int]
+    spark: SparkSession, bootstrap: str, folder: Path, apart: int, tables: int, sizes: Sequence[int], *, vectors: bool
 ) -> list[Used]:
-    """Load tables up to each of these row counts in turn, and measure the second batch of changes at each size."""
+    """Load tables up to each of these row counts in turn, and measure the second batch of changes at each size.
+
+    Args:
+        vectors: whether to measure another batch after enabling deletion vectors.
+    """
     topic = f"bench.{folder.name}"
     create_topic(bootstrap, topic)
-    batches = BatchRunner(spark, bootstrap, folder, Workload(tables).schemas, topic)
+    schemas = Workload(tables).schemas
+    batches = BatchRunner(spark, bootstrap, folder, schemas, topic)
     found, loaded = [], 0
     with Feeder(bootstrap, tables, topic) as feeder, Tree({apart, feeder.pid}) as tree:
         meter = Meter(tree, tables)
+
+        def measure(name: str) -> None:
+            feeder.changes(_CHANGES)
+            batches.apply(_do, _LOAD)
+            came = feeder.changes(_CHANGES)
+            found.append(meter.batch(batches, name, _CHANGES, came))
+
         for size in sizes:
             feeder.load(size - loaded)
             batches.apply(_do, _LOAD)
             loaded = size
-            feeder.changes(_CHANGES)
-            batches.apply(_do, _LOAD)
-            came = feeder.changes(_CHANGES)
-            found.append(meter.batch(batches, f"{size} rows", _CHANGES, came))
+            measure(f"{size} rows")
+        if vectors:
+            for schema in schemas:
+                changed = f"ALTER TABLE delta.`{batches.table(schema)}` SET TBLPROPERTIES"
+                spark.sql(f"{changed} ('delta.enableDeletionVectors' = 'true')")
+            measure(f"{loaded} rows, deletion vectors")
     shutil.rmtree(folder)
     return found
 
