@@ -1,1 +1,1 @@
-"""The table formats, behind a common protocol."""
+"""Read and write tables in every format through a common protocol."""

@@ -1,4 +1,4 @@
-"""The views that the sink keeps in a catalog: their names, and the statement that replaces one."""
+"""Keep views in a catalog: their names, and the statement that replaces one of them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class CatalogViews:
         return f"{self.catalog}.{known.schema}{self.suffix}.{known.table}"
 
     def is_inside(self, name: str, tables: FormatTables) -> bool:
-        """Return whether a table's view is in the Iceberg catalog that contains the table."""
+        """Return whether the view of a table is in the Iceberg catalog that also contains the table."""
         return tables.format(name) is Format.ICEBERG and tables.iceberg_catalog.path(name)[0] == self.catalog
 
     def statement(self, name: str, shape: TableShape, tables: FormatTables) -> str:

@@ -1,4 +1,4 @@
-"""The values that table formats receive when events are applied: row changes and commit markers."""
+"""Pass row changes and commit markers to the table formats when events are applied."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 
 
 class Identity(NamedTuple):
-    """Identifies an event. The id alone is not enough, because a recreated topic repeats its ids."""
+    """Identifies an event. The id alone is not enough, because the ids start over in a recreated topic."""
 
     id: str
     scope: str
@@ -17,18 +17,19 @@ class Identity(NamedTuple):
 
 
 class Marker(NamedTuple):
-    """A commit's marker, which prevents the commit from being repeated. The versions for one `app` only increase."""
+    """The marker of a commit. It keeps the commit from being repeated. For one `app`, versions only increase."""
 
     app: str
     version: int
 
 
 class TableChanges(NamedTuple):
-    """Rows to write in one commit, including deleted rows.
+    """Rows to write in one commit, including deleted ones.
 
-    `rows` has the table's columns and META_COLUMNS except UPDATED_AT, which is set to `at` in all rows (microseconds,
-    UTC; None: unchanged). For each column that some rows leave unchanged, `kept` has a per-row flag that is true if the
-    row writes the column. Every row writes all other columns. `inserts_only` means that none of the rows is stored yet.
+    `rows` has the table's columns and META_COLUMNS except UPDATED_AT. That column is set to `at` in all rows
+    (microseconds, UTC; None: unchanged). If some rows leave a column unchanged, `kept` has a flag for each row that is
+    true if the row writes this column. Every row writes all other columns. `inserts_only` means that none of the rows
+    is stored yet.
     """
 
     rows: pa.Table
@@ -45,8 +46,8 @@ class LastSeen(NamedTuple):
 
     Args:
         version: the table version.
-        at: the time at which the batch that reached this version ended (microseconds, UTC); 0 if only a later time is
-            known.
+        at: the time at which the batch that reached this version ended (microseconds, UTC), or 0 if only a later time
+            is known.
     """
 
     version: int

@@ -1,11 +1,11 @@
 """Remember a mirror's deleted rows in files next to the tables, where readers do not see them.
 
-A row's position is remembered after its delete, so that a late event cannot bring the row back. The rows remembered at
-one commit are a generation: a file with the latest deleted rows, whose footer lists the older files that still count.
-The commit's marker names the generation. Files are written before the commit and never change. If the commit fails, no
-marker names the file, and the repeated batch writes another one.
+The position of a row is remembered after its delete, so that a late event cannot bring the row back. The rows that a
+commit remembers are a generation. This is a file with the latest deleted rows, and its footer lists the older files
+that still count. The commit's marker names the generation. Files are written before the commit and never change. If the
+commit fails, no marker names the file. The repeated batch then writes another one.
 
-A row in the table takes precedence over a deleted row with the same key, so no file changes when the key is inserted
+A row in the table takes precedence over a deleted row with the same key. No file changes when the key is inserted
 again.
 """
 
@@ -73,7 +73,7 @@ class _Generation(Struct, frozen=True):
 
     Args:
         parts: the files of the generation, newest first.
-        apart: whether the table's deleted rows are stored in separate files.
+        apart: whether the table's deleted rows are in separate files.
         built: the rebuild that created the table; see `TableShape`.
         previous: the number of the table's last generation from an earlier day. None in a file from before the sink
             recorded this.
@@ -86,7 +86,7 @@ class _Generation(Struct, frozen=True):
 
 
 class _Stamp(Struct, frozen=True):
-    """The part of a footer that every format has. A file from before release 0.1.0 has no format."""
+    """The part of a footer that every format has. If a file is from before release 0.1.0, it has no format."""
 
     format: int = 0
     release: str = ""
@@ -111,7 +111,7 @@ class DeletedRows:
     Args:
         warehouse: the folder of the tables.
         name: the table's name.
-        number: the generation, or None if no commit has named one, so the table contains its deleted rows.
+        number: the generation. If no commit has named one, it is None, and the table itself contains its deleted rows.
     """
 
     def __init__(self, warehouse: str, name: str, shape: TableShape, number: int | None) -> None:
@@ -126,12 +126,12 @@ class DeletedRows:
 
     @property
     def are_apart(self) -> bool:
-        """Return whether deleted rows are remembered in these files, and not in the table."""
+        """Return whether deleted rows are remembered in these files and not in the table."""
         return self._number is not None and self._generation.apart
 
     def use_newest(self) -> None:
-        """Use the newest file, because the marker that names the generation has been lost. If the file is from a commit
-        that failed, it also has rows that are still in the table, which take precedence.
+        """Use the newest file, because the marker that names the generation has been lost. If the file belongs to a
+        commit that failed, it also has rows that are still in the table. The table takes precedence.
         """
         for number in sorted(self._present(), reverse=True):
             with suppress(pa.ArrowInvalid):  # writing the file failed
@@ -143,7 +143,7 @@ class DeletedRows:
         """Return these columns of the deleted rows, each key once. Rows at or below the floors are left out.
 
         Args:
-            reach: the keys to find, or None for all. The result may contain other rows.
+            reach: the keys to find, or None for all of them. The result may contain other rows.
         """
         columns = tuple(dict.fromkeys((*self._shape.key, SCOPE, POS, *names)))
         bounds = {} if reach is None else bounds_of(reach, self._shape.types)
@@ -153,22 +153,22 @@ class DeletedRows:
         return found.select(list(dict.fromkeys(names)))
 
     def first_of_each_key(self, rows: pa.Table) -> pa.Table:
-        """Return the rows without any row whose key occurs in an earlier row."""
+        """Return the rows, leaving out those whose key already occurs in an earlier row."""
         # No key column has such a name.
         places = rows.select(list(self._shape.key)).append_column("\0", counting(rows.num_rows))
         first = places.group_by(list(self._shape.key)).aggregate([("\0", "min")]).column("\0_min")
         return rows if len(first) == rows.num_rows else rows.take(first.take(pc.sort_indices(first)))
 
     def forget(self, before: int) -> None:
-        """Omit rows that earlier commits deleted before a time (microseconds, UTC) from the next generation."""
+        """Leave rows out of the next generation that earlier commits deleted before a time (microseconds, UTC)."""
         self._before = before
 
     def remember(self, rows: pa.Table, floors: Mapping[str, str]) -> tuple[Marker, ...]:
-        """Write the generation that follows when a commit deletes these rows. Return the markers for the commit. The
-        result is empty if the generation stays the same.
+        """Write the generation that follows when a commit deletes these rows. Return the markers for the commit. If the
+        generation stays the same, the result is empty.
 
         Args:
-            rows: the key columns and the sink's own columns, and possibly other columns.
+            rows: the key columns and the sink's own columns. There may be others.
         """
         parts = list(self._generation.parts)
         if not rows.num_rows and (self._before is None or not parts):
@@ -186,8 +186,8 @@ class DeletedRows:
         return (self._put(latest, parts),)
 
     def begin(self, *, apart: bool) -> None:
-        """Begin a generation without rows, which records where deleted rows are from now on. `remember` returns its
-        marker for the next commit.
+        """Begin a generation without rows. It records where deleted rows are from now on. `remember` returns its marker
+        for the next commit.
         """
         if apart and self._number is None:
             self._number = _EMPTY
@@ -196,12 +196,11 @@ class DeletedRows:
             self._begun = (self._put(self._no_rows((*self._shape.key, *REMEMBERED)), [], apart=apart),)
 
     def clean(self, days: float) -> int:
-        """Delete the files that no version from the last days refers to, and return the number of deleted files.
+        """Delete the files that no version from the last days refers to, and return how many were deleted.
 
-        Those versions need all generations since then, and the last generation before. The chain leads to that
-        generation or to an earlier one, and later files are kept. Nothing is deleted until the table has a generation
-        from before that
-        time: older files may belong to a table that a rebuild has replaced.
+        These versions need all generations since then, and the last one before. The chain leads to that generation or
+        to an earlier one, and later files are kept. Until the table has a generation from before that time, nothing is
+        deleted. Older files may belong to a table that a rebuild has replaced.
         """
         limit = int((time.time() - (days + _UNCOMMITTED_DAYS) * 86_400) * 1_000_000)
         present, number, needed = set(self._present()), self._number, set[int]()
@@ -220,7 +219,7 @@ class DeletedRows:
         return len(unneeded)
 
     def erase(self, is_erased: Callable[[Key], bool]) -> int:
-        """Remove rows from all files, including those that only earlier versions of the table refer to. Return the
+        """Remove rows from all files, even from those that only earlier versions of the table refer to. Return the
         number of rows.
 
         The files keep their names, so no commit is needed. Replacing a file is atomic.
@@ -295,14 +294,14 @@ class DeletedRows:
         return [name for name in self._shape.key if self._shape.types[name] in BOUNDED]
 
     def _read(self, number: int, columns: Sequence[str], bounds: Bounds) -> pa.Table:
-        """Return a file's rows that might have keys within the bounds, and possibly others."""
+        """Return the rows of a file that might have keys within the bounds. There may be others."""
         file = self._file(number)
         names = file.schema_arrow.names
         groups = [group for group in range(file.num_row_groups) if _overlap(_statistics(file, group), bounds)]
         return self._as_remembered(file.read_row_groups(groups, [name for name in columns if name in names]), columns)
 
     def _as_remembered(self, rows: pa.Table, columns: Sequence[str]) -> pa.Table:
-        """Return these columns with their current types. Columns that the rows lack are NULL."""
+        """Return these columns with their current types. If the rows lack a column, it is NULL."""
         return pa.table(
             {
                 name: rows.column(name).cast(type) if name in rows.column_names else pa.nulls(rows.num_rows, type)
@@ -347,7 +346,7 @@ def _above(rows: pa.Table, floors: Mapping[str, str]) -> pa.Table:
 
 
 def _statistics(file: pq.ParquetFile, group: int) -> Bounds:
-    """Return the smallest and greatest values in a row group's columns, as far as the file contains them."""
+    """Return the smallest and greatest values in the columns of a row group, as far as the file contains them."""
     columns = file.metadata.row_group(group)
     found = ((name, columns.column(i).statistics) for i, name in enumerate(file.schema_arrow.names))
     return {name: (one.min, one.max) for name, one in found if one is not None and one.has_min_max}

@@ -1,4 +1,4 @@
-"""Find and delete a table's rows with an erased key, through Spark, in either format."""
+"""Find the rows of a table with an erased key, and delete them through Spark, in either format."""
 
 from __future__ import annotations
 
@@ -21,17 +21,15 @@ class TableErasure(Protocol):
     """Erases rows of the tables in one format."""
 
     def erase(self, name: str, shape: TableShape, key: RowKey, properties: Mapping[str, str]) -> int:
-        """Set properties, delete the rows with this key from the newest version, and return the number of deleted
-        rows.
-        """
+        """Set properties, delete the rows with this key from the newest version, and return how many were deleted."""
 
     def purge(self, name: str) -> int:
-        """Delete everything that only earlier versions need, and return the number of deleted data files."""
+        """Delete everything that only earlier versions need, and return how many data files were deleted."""
 
 
 def delete_rows(session: SparkSession, table: str, rows: DataFrame, shape: TableShape, key: RowKey) -> int:
-    """Delete the rows with this key, in at most two commits. Their conditions contain no values, because commits record
-    them.
+    """Delete the rows with this key, in at most two commits. Their conditions contain no values, because a commit
+    records its condition.
 
     Args:
         table: the table in SQL, quoted.

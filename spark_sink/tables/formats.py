@@ -1,4 +1,4 @@
-"""Select the table format. The rest of the sink addresses tables through this module, by name."""
+"""Select the table format. The rest of the sink refers to tables by name, through this module."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ class FormatTables:
     """The tables in a warehouse, each with its own format. The sink's own tables are Delta tables.
 
     Args:
-        app: the pipeline and the checkpoint, which identify the staged files.
+        app: the pipeline and the checkpoint. They identify the staged files.
         buckets: the number of buckets for new Iceberg tables, keyed by name or pattern.
-        catalog: the catalog for the Iceberg tables, or None if they are folders in the warehouse.
+        catalog: the catalog for Iceberg tables, or None if these are folders in the warehouse.
         layouts: the layout for new tables, keyed by name or pattern.
     """
 
@@ -77,15 +77,15 @@ class FormatTables:
         return found
 
     def exists(self, name: str) -> bool:
-        """Return whether the table exists, in any format and regardless of who created it."""
+        """Return whether the table exists, in any format and no matter who created it."""
         return any(self._of(format).exists(name) for format in self._possible())
 
     def spelled(self, name: str) -> str | None:
-        """Return the name of the existing table with this name, in any format and ignoring case, or None."""
+        """Return the existing name that equals this name except for case, in any format, or None."""
         return next((found for one in self._possible() if (found := self._of(one).spelled(name)) is not None), None)
 
     def contains_others(self, name: str) -> bool:
-        """Return whether the folder for a new table exists, which then contains other tables."""
+        """Return whether the folder for a new table exists. If it does, it contains other tables."""
         return is_present(self.warehouse, name)
 
     def format(self, name: str) -> Format:
@@ -93,16 +93,16 @@ class FormatTables:
         return Format.DELTA if name.startswith(f"{RESERVED}.") else format_of(name, self.formats)
 
     def layout_differences(self, name: str) -> list[str]:
-        """Return the settings in which an existing table differs from its configured layout. If no layout is
-        configured for the table, there are none.
+        """Return the settings in which an existing table differs from its configured layout. If no layout is configured
+        for the table, there are none.
         """
         wanted = layout_for(name, self.layouts)
         stored = None if wanted is None else self._of(self.format(name)).layout(name)
         return [] if wanted is None or stored is None else differences(stored, wanted)
 
     def location(self, name: str) -> str | None:
-        """Return the path or URL of a table's folder, or None if the table is missing from the catalog that decides on
-        the folder.
+        """Return the path or URL of a table's folder. Return None if a catalog decides on the folder and does not have
+        the table.
         """
         if self.catalog_path(name) is None:
             return whole_place(location(self.warehouse, name))
@@ -110,14 +110,14 @@ class FormatTables:
         return None if table is None else table.location()
 
     def catalog_path(self, name: str) -> tuple[str, ...] | None:
-        """Return a table's name in the configured catalog, as in `TableCatalog.path`, or None if the table belongs in a
-        folder of the warehouse.
+        """Return the name of a table in the configured catalog, as `TableCatalog.path` does. Return None if the table
+        belongs in a folder of the warehouse.
         """
         in_catalog = self.catalog is not None and self.format(name) is Format.ICEBERG
         return self.iceberg_catalog.path(name) if in_catalog else None
 
     def reader_features(self, name: str) -> frozenset[str]:
-        """Return the features that readers of a table must support; empty if the table does not exist."""
+        """Return the features that readers of a table must support. The result is empty if the table does not exist."""
         return self._of(self.format(name)).reader_features(name)
 
     def check_format(self, name: str) -> None:
@@ -192,8 +192,8 @@ class FormatTables:
 
     @property
     def catalog_traits(self) -> CatalogTraits:
-        """The traits of the catalog for the Iceberg tables. Until the catalog is tested, these are the traits that the
-        sink prefers.
+        """The traits of the catalog for the Iceberg tables. Until the catalog has been tested, these are the traits
+        that the sink prefers.
         """
         from spark_sink.tables.iceberg.catalog_traits import CatalogTraits, TraitsMemory
 
@@ -212,13 +212,13 @@ class FormatDdl:
         self._listeners: list[Callable[[str, Step], object]] = []
 
     def listen(self, listener: Callable[[str, Step], object]) -> None:
-        """Call a function, from any thread, after each change of a table's columns, with the table's name and the
-        change. Tables that no reader sees are left out.
+        """Call a function with the name of a table and the change, from any thread, after each change of the table's
+        columns. Tables that no reader sees are left out.
         """
         self._listeners.append(listener)
 
     def changed(self) -> set[str]:
-        """Return the tables whose columns were changed since the last call, except those that no reader sees."""
+        """Return the tables whose columns have changed since the last call, except those that no reader sees."""
         found, self._changed = self._changed, set()
         return {name for name in found if name == shown_name(name)}
 
@@ -262,7 +262,7 @@ class FormatDdl:
 
 
 def ask_catalog(spark: SparkSession, tables: FormatTables, *, again: bool = False) -> None:
-    """Test the catalog for the Iceberg tables, unless the result is already known. Folders need no test.
+    """Test the catalog for Iceberg tables, unless the result is already known. Folders need no test.
 
     Args:
         again: whether to test the catalog even if the result is known.
@@ -278,7 +278,7 @@ def ask_catalog(spark: SparkSession, tables: FormatTables, *, again: bool = Fals
 
 
 def spark_ddl(spark: SparkSession, tables: FormatTables) -> FormatDdl:
-    """Return the object that creates and changes the tables in a warehouse, through Spark if necessary."""
+    """Return the object that creates and changes the tables of a warehouse, through Spark if necessary."""
     # Imported here because the command line needs no Spark.
     from spark_sink.tables.delta.spark_ddl import SparkDdl
     from spark_sink.tables.iceberg.ddl import IcebergDdl
@@ -311,7 +311,7 @@ class FormatRelayout:
         return self._tables.layout_differences(name)
 
     def rewrite(self, name: str) -> None:
-        """Give a table its configured layout. The call can be repeated after an interruption."""
+        """Give a table its configured layout. After an interruption, the call can be repeated."""
         from spark_sink.tables.delta.relayout import DeltaRelayout
         from spark_sink.tables.iceberg.relayout import IcebergRelayout
 

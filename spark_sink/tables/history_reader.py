@@ -1,4 +1,4 @@
-"""Read a history's stored versions by column, independently of the table format."""
+"""Read the stored versions of a history by column, in whatever table format."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class HistoryReader:
     shape: TableShape
 
     def _scan(self, names: Sequence[str], reach: Reach | None = None) -> Iterator[pa.RecordBatch]:
-        """Return these columns for the versions of all rows within `reach`, and possibly of other rows."""
+        """Return these columns for the versions of all rows within `reach`. Other rows may be included."""
         raise NotImplementedError
 
     def greatest(self) -> Mapping[str, str]:
@@ -106,7 +106,7 @@ class HistoryReader:
 
 
 def greatest_of(batches: Iterable[pa.RecordBatch]) -> dict[str, str]:
-    """Return the greatest position in every scope, from batches with the columns scope and position."""
+    """Return the greatest position in every scope, given batches with the columns scope and position."""
     greatest: dict[str, str] = {}
     for batch in batches:
         found = pa.table(batch).group_by(SCOPE).aggregate([(POS, "max")])
@@ -127,7 +127,7 @@ def truncates_property(truncates: Sequence[Truncate]) -> dict[str, str]:
 
 
 def stored_taken_keys(properties: Mapping[str, str]) -> Sequence[TakenKey]:
-    """Return the keys that other rows have taken, from a table's properties."""
+    """Return the keys that other rows have taken, according to a table's properties."""
     stored = properties.get(_TAKEN_PROPERTY)
     return _TAKEN.decode(stored) if stored else ()
 
@@ -138,7 +138,7 @@ def taken_keys_property(taken: Sequence[TakenKey]) -> dict[str, str]:
 
 
 def _may_change(batch: pa.RecordBatch, since: Mapping[str, str]) -> pa.Array:
-    """Select versions whose end may change, and versions that contain an earlier state of a row; see
+    """Select the versions whose end may change, and those that contain an earlier state of a row; see
     `HistoryTable.versions`.
     """
     scope, end_scope, end = (batch.column(name) for name in (SCOPE, END_SCOPE, END_POS))
@@ -155,7 +155,7 @@ def covered(scope: pa.Array, pos: pa.Array, truncate: Truncate) -> pa.Array:
 
 
 def _at_the_floor(batch: pa.RecordBatch, truncate: Truncate) -> pa.Array:
-    """Select the versions that were ended by a truncate at or above this position in their scope."""
+    """Select the versions that a truncate at or above this position in their scope has ended."""
     scope, end = batch.column(END_SCOPE), batch.column(END_POS)
     clauses = [pc.and_(pc.equal(scope, one), pc.equal(end, floor)) for one, floor in truncate.floors.items()]
     same = reduce(pc.or_, (pc.fill_null(clause, False) for clause in clauses))
@@ -163,7 +163,7 @@ def _at_the_floor(batch: pa.RecordBatch, truncate: Truncate) -> pa.Array:
 
 
 def _plain(column: pa.Array) -> pa.Array:
-    """Return times as microseconds, because datetime cannot represent all times."""
+    """Return times as microseconds, because datetime cannot represent all of them."""
     return column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column
 
 

@@ -1,4 +1,4 @@
-"""The protocol for maintaining table files. Maintenance never changes a row."""
+"""Define the protocol for maintaining table files. Maintenance never changes a row."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def target_of(layout: FileLayout) -> int:
 
 
 class MaintenanceError(Exception):
-    """A step was not done, because another writer committed first or the storage is unavailable. The table is
+    """A step was not taken, because another writer committed first or the storage is unavailable. The table is
     unchanged.
     """
 
@@ -29,11 +29,11 @@ class TableFiles(NamedTuple):
         sizes: the sizes of the files in that version, in bytes.
         unsaved: the number of commits since the last checkpoint in the log. Every reader has to read these commits.
         remembered_days: the number of days for which the log remembers a removed file.
-        partitions: the partition of each file, in the order of `sizes`; empty if the table is not partitioned. Files
+        partitions: the partition of each file, in the order of `sizes`. Empty if the table is not partitioned. Files
             are merged only within their partition.
         foreign: the table features that maintenance does not support. If there are any, the table is not maintained.
-        created: the time at which the table was created, in seconds since 1970, or None if unknown.
-        target_bytes: the size of the largest files to which smaller files are merged.
+        created: the time at which the table was created, in seconds since 1970, or None if it is unknown.
+        target_bytes: the size up to which smaller files are merged.
     """
 
     version: int
@@ -70,10 +70,10 @@ class TableMaintenance(Protocol):
         """Write the state after all commits so far as a checkpoint."""
 
     def remember(self, name: str, days: int) -> None:
-        """Set how long the log remembers removed files. Vacuum cannot find files that the log has forgotten."""
+        """Set how long the log remembers removed files. Once the log has forgotten a file, vacuum cannot find it."""
 
     def vacuum(self, name: str, days: float) -> int:
-        """Delete the files that were removed from the table at least this many days ago, and return the number of
-        deleted files. Other files in the folder are deleted only if they are just as old and were left behind by a
-        failed writer of this table.
+        """Delete the files that were removed from the table at least this many days ago, and return how many were
+        deleted. Other files in the folder are deleted only if they are just as old, and a failed writer of this table
+        has left them behind.
         """

@@ -1,4 +1,4 @@
-"""The sink's own columns in a table, by mode: names and Spark SQL types."""
+"""Define the sink's own columns in a table, by mode: names and Spark SQL types."""
 
 from __future__ import annotations
 
@@ -71,6 +71,6 @@ OPTIONAL: Mapping[Mode, frozenset[str]] = {
 
 
 def new_columns(shape: TableShape) -> dict[str, str]:
-    """Return the columns of a new table, the sink's own columns last, with their Spark SQL types."""
+    """Return the columns of a new table with their Spark SQL types. The sink's own columns come last."""
     lacks = {column.name for column in shape.lacks}
     return {**shape.types, **{name: sql for name, sql in OWN_COLUMNS[shape.mode].items() if name not in lacks}}

@@ -1,4 +1,4 @@
-"""Read a mirror's stored rows by column, independently of the table format."""
+"""Read the stored rows of a mirror by column, in whatever table format."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ _MEMORY = msgspec.json.Decoder(Memory)
 
 
 class MirrorReader:
-    """The reading half of a mirror. Each format implements `floors`, and `_scan_files`, which returns columns of the
-    rows in the table. The other methods also find the deleted rows that are remembered next to the table.
+    """The reading half of a mirror. Each format implements `floors` and `_scan_files`. The latter returns columns of
+    the rows in the table. The other methods also find the deleted rows that are remembered next to the table.
     """
 
     shape: TableShape
@@ -48,13 +48,11 @@ class MirrorReader:
         raise NotImplementedError
 
     def _scan_files(self, names: Sequence[str], reach: Reach | None = None) -> Iterator[pa.RecordBatch]:
-        """Return these columns, which the table has, for all of its rows within `reach`, and possibly for other
-        rows.
-        """
+        """Return these columns, which the table has, for all of its rows within `reach`. Other rows may be included."""
         raise NotImplementedError
 
     def _scan(self, names: Sequence[str], reach: Reach | None = None) -> Iterator[pa.RecordBatch]:
-        """Return columns like `_scan_files`. Sink columns that the table lacks are NULL."""
+        """Return columns like `_scan_files`. If the table lacks a column of the sink, this column is NULL."""
         lacking = {column.name: arrow_type(column.type) for column in self.shape.lacks}
         for batch in self._scan_files([name for name in names if name not in lacking], reach):
             columns = [
@@ -106,8 +104,8 @@ class MirrorReader:
             self.write(TableChanges(deleted, {}, inserts_only=True, at=time.time_ns() // 1000))
 
     def _remembered(self, rows: pa.Table) -> tuple[bool, tuple[Marker, ...]]:
-        """If deleted rows are stored in separate files, remember the deleted rows among the written rows. Return
-        whether any deleted rows exist, and the markers for the commit that removes them from the table.
+        """If deleted rows are in separate files, remember the deleted rows among those written. Return whether there
+        are deleted rows, and the markers for the commit that removes them from the table.
         """
         are_apart = self.deleted_rows.are_apart or DELETED_AT in self._lacking
         deleted = rows.filter(pc.is_valid(rows.column(DELETED_AT))) if are_apart else rows.slice(0, 0)
@@ -187,7 +185,9 @@ class MirrorReader:
         return {column.name for column in self.shape.lacks}
 
     def _stored(self, keys: Collection[Key], names: Sequence[str]) -> Iterator[tuple[Key, tuple[Any, ...]]]:
-        """Return these columns for all stored rows. A row in the table comes after a deleted row with the same key."""
+        """Return these columns for all stored rows. If a deleted row has the same key as a row in the table, the row in
+        the table comes later.
+        """
         if not keys:
             return
         wanted = keys if isinstance(keys, set) else set(keys)
@@ -216,8 +216,8 @@ def _memory(state: object) -> Memory:
 
 
 def _told(name: str, column: pa.Array) -> pa.Array:
-    """Return a column in the form that the fold needs. Because datetime cannot represent every time, delete times are
-    reduced to a flag, and commit times are in microseconds.
+    """Return a column in the form that the fold needs. Because datetime cannot represent every time, delete times
+    become a flag, and commit times are in microseconds.
     """
     if name == COMMIT_TS:
         return column.cast(pa.int64())

@@ -1,4 +1,4 @@
-"""Protocols for table formats. Workers write tables (`Tables`), and the driver alters them (`TableDdl`)."""
+"""Protocols for table formats. Workers write tables (`Tables`). The driver alters them (`TableDdl`)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class OpenTable(Protocol):
 
     @property
     def version(self) -> int:
-        """Return the version at which readers can see the table's current state."""
+        """Return the version at which readers can see the table as it is now."""
 
     @property
     def choice(self) -> Choice:
@@ -35,17 +35,16 @@ class OpenTable(Protocol):
 
     @property
     def orders(self) -> Sequence[Order]:
-        """The orders that the driver must execute before the table is read again. The result is empty if the worker
-        writes the table.
+        """The orders that the driver must execute before the table is read again. If the worker writes the table, the
+        result is empty.
         """
 
     def applied(self, app: str) -> int | None:
         """Return the greatest version that `app` has committed."""
 
     def follows(self, seen: LastSeen) -> bool:
-        """Return whether the table descends from a recorded state. The table does not descend from that state if
-        someone has restored an older state, which removes rows. Later commits by other programs, such as a compaction,
-        do not matter.
+        """Return whether the table descends from a recorded state. It does not if someone has restored an older state,
+        because this removes rows. Later commits by other programs, such as a compaction, do not matter.
         """
 
 
@@ -58,29 +57,29 @@ class MirrorTable(OpenTable, Protocol):
         """The position of the last truncate in each scope."""
 
     def marks(self, keys: Collection[Key]) -> dict[Key, RowMark]:
-        """Return the markers for the stored rows, including deleted rows."""
+        """Return the markers of the stored rows, including deleted ones."""
 
     def mark_columns(self, keys: pa.Table) -> pa.Table:
-        """Return the markers as columns, for the stored rows among `keys`. `keys` has the key columns and possibly
-        other columns. The result has the columns of `keys` and MARK_COLUMNS.
+        """Return the markers of the stored rows among `keys`, as columns. `keys` has the key columns. There may be
+        others. The result has the columns of `keys` and MARK_COLUMNS.
         """
 
     def rows(self, keys: Collection[Key]) -> dict[Key, dict[str, object]]:
-        """Return the complete rows for the keys that are stored."""
+        """Return the complete rows for those keys that are stored."""
 
     def max_positions(self) -> dict[str, str]:
         """Return, for every scope, the greatest position in the stored rows."""
 
     def written(self) -> dict[Key, tuple[str, str]]:
-        """Return the scope that last wrote each row that is not deleted, and the row's position in that scope."""
+        """Return the scope that last wrote each row that is not deleted, and the position of the row in this scope."""
 
     def live_keys(self) -> Counter[Key]:
-        """Return the keys of the rows that are not deleted, each with the number of its rows, which may be greater than
-        one if another program has changed the table.
+        """Return the keys of the rows that are not deleted, each with the number of its rows. If another program has
+        changed the table, this number may be greater than one.
         """
 
     def rows_spanning_floor(self, scope: str) -> set[Key]:
-        """Return the rows whose last reset is at or below the scope's floor, and that have later patches."""
+        """Return the rows whose last reset is at or below the floor of its scope, and that have later patches."""
 
     def write(self, changes: TableChanges, *markers: Marker) -> None: ...
 
@@ -90,11 +89,11 @@ class MirrorTable(OpenTable, Protocol):
         """Remove the rows at or below the floors. Return whether any rows were removed, which needs a commit."""
 
     def soft_delete_below_floor(self, deletion: Deletion, marker: Marker) -> bool:
-        """Mark the rows at or below the floors as deleted, and keep their values."""
+        """Mark the rows at or below the floors as deleted, but keep their values."""
 
     def keep_deleted_rows(self, *, apart: bool) -> None:
-        """Set whether deleted rows are kept in the table or in separate files. If they are currently stored in the
-        other way, move them in one commit. `marks`, `rows` and `max_positions` find them in either case.
+        """Set whether deleted rows are kept in the table or in separate files. If they are stored in the other way now,
+        move them in one commit. `marks`, `rows` and `max_positions` find them in either case.
         """
 
     def forget(self, before: int) -> None:
@@ -119,7 +118,7 @@ class ChangelogTable(OpenTable, Protocol):
 
 @runtime_checkable
 class HistoryTable(OpenTable, Protocol):
-    """A table of row versions, each identified by its key, scope and position."""
+    """A table of row versions. Each is identified by its key, scope and position."""
 
     @property
     def truncates(self) -> Sequence[Truncate]:
@@ -127,8 +126,8 @@ class HistoryTable(OpenTable, Protocol):
 
     @property
     def taken_keys(self) -> Sequence[TakenKey]:
-        """The taken keys that the most recent batches have stored. An entry is outdated once the key has a later
-        version.
+        """The taken keys that the most recent batches have stored. Once the key has a later version, the entry is
+        outdated.
         """
 
     def greatest(self) -> Mapping[str, str]:
@@ -138,15 +137,14 @@ class HistoryTable(OpenTable, Protocol):
         """Return all versions of these rows.
 
         With `since`, which has a position for each scope, return only the versions that end after that position. Also
-        include the last version of each turn and the last version before each truncate, regardless of when these
-        versions ended.
+        include the last version of each turn and the last version before each truncate, whenever these versions ended.
         """
 
     def current_keys(self) -> set[Key]:
         """Return the keys of the rows that exist now."""
 
     def written(self) -> dict[Key, tuple[str, str]]:
-        """Return the scope that last wrote each row that exists now, and the row's position in that scope."""
+        """Return the scope that last wrote each row that exists now, and the position of the row in this scope."""
 
     def rows_spanning_floor(self, truncate: Truncate, *, late: bool) -> set[Key]:
         """Return the rows with a version that began before the truncate and ended after it. If the truncate arrives
@@ -194,21 +192,21 @@ class Tables(Protocol):
         """Make sure that the storage and this table's catalog respond.
 
         Raises:
-            Exception: one of them does not respond, so an error for this table may affect all tables.
+            Exception: one of them does not respond. An error of this table may then affect all tables.
         """
 
     def as_of(self, name: str, moment: datetime) -> MirrorTable | None:
-        """Return the table as of a moment, or None if it did not exist then.
+        """Return the table as it was at a moment, or None if it did not exist then.
 
         Raises:
             FatalError: versions from that time no longer exist.
         """
 
     def quarantine(self, rows: pa.Table, marker: Marker) -> None:
-        """Append to the quarantine table, unless this was already done."""
+        """Append to the quarantine table, unless this has already been done."""
 
     def park(self, rows: pa.Table, marker: Marker) -> None:
-        """Append to the parked events, unless this was already done."""
+        """Append to the parked events, unless this has already been done."""
 
     def parked(self, app: str) -> int | None:
         """Return the greatest marker version with which `app` has parked events."""
@@ -223,7 +221,7 @@ class TableAlterations(Protocol):
         """Widen the types of existing columns. Columns that already have the requested type are skipped.
 
         Args:
-            rewrites: whether to write all rows again in one commit, so that all files have the new types, and the table
+            rewrites: whether to write all rows again in one commit. All files then have the new types, and the table
                 needs no feature for type widening.
         """
 
@@ -241,18 +239,19 @@ class DeltaAlterations(TableAlterations, Protocol):
         """
 
     def replace(self, name: str, columns: Mapping[str, str], properties: Mapping[str, str], layout: FileLayout) -> None:
-        """Replace an existing table with an empty one; see `create` for the arguments."""
+        """Replace an existing table with an empty one. The arguments are those of `create`."""
 
 
 class TableCreation(TableAlterations, Protocol):
     """Creates and changes tables in one format."""
 
     def create(self, name: str, shape: TableShape) -> str:
-        """Create a table, unless it exists. Return the table's name, which may have a different spelling."""
+        """Create a table, unless it exists. Return the table's name, which may be spelled differently."""
 
     def replace(self, name: str, shape: TableShape) -> str:
-        """Replace the existing table with an empty one of this shape, in one commit. While old versions are kept,
-        readers can see the old table as the previous version. A table with the same `shape.built` is left unchanged.
+        """Replace the existing table with an empty one of this shape, in one commit. As long as old versions are kept,
+        readers can see the old table as the previous version. If a table has the same `shape.built`, it is left
+        unchanged.
         """
 
 

@@ -1,4 +1,4 @@
-"""The ranges of keys to look up, which let a reader skip files."""
+"""Compute the range of keys to look up, so that a reader can skip files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BOUNDED = frozenset({"tinyint", "smallint", "int", "bigint", "string"})
 
 
 class KeyRange(NamedTuple):
-    """The values of a key column in some rows. If there are few values, `values` has all of them."""
+    """The values of a key column in some rows. If there are only a few values, `values` has all of them."""
 
     least: Any
     greatest: Any
@@ -48,12 +48,12 @@ def range_of(values: pa.Array) -> KeyRange:
 
 
 def bounds_of(reach: Reach, types: Mapping[str, str]) -> Bounds:
-    """Return the bounds of the reach in key columns with numbers or strings."""
+    """Return the bounds of the reach in the key columns with numbers or strings."""
     return {name: (range.least, range.greatest) for name, range in reach.items() if types[name] in BOUNDED}
 
 
 def values_of(reach: Reach, types: Mapping[str, str]) -> Values:
-    """Return the values in key columns with numbers or strings that have few distinct values."""
+    """Return the values of the key columns with numbers or strings that have few distinct values."""
     found = {name: range.values for name, range in reach.items() if types[name] in BOUNDED}
     return {name: tuple(sorted(values)) for name, values in found.items() if values is not None}
 

@@ -1,4 +1,4 @@
-"""Register tables in a catalog, where readers find them by name."""
+"""Register tables in a catalog, so that readers find them by name."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class CatalogName(NamedTuple):
 
     @classmethod
     def of(cls, name: str) -> CatalogName:
-        """Split a table's name: the last folder is the table, and the folders before it are the schema. If there are no
-        other folders, the schema is `default`.
+        """Split the name of a table. The last folder is the table, and the folders before it are the schema. If there
+        are no other folders, the schema is `default`.
         """
         *folders, table = name.split(".")
         return cls("_".join(folders) or "default", table)

@@ -1,6 +1,6 @@
-"""Copy a table to a shadow, and later replace the table's rows with the shadow's in one commit, through Spark.
+"""Copy a table to a shadow, and later replace the table's rows with those of the shadow in one commit, through Spark.
 
-A shadow is a Delta table without a layout, regardless of its table's format. Its deleted rows are in files next to its
+A shadow is a Delta table without a layout, whatever the format of its table. Its deleted rows are in files next to its
 table.
 """
 
@@ -122,7 +122,7 @@ class Shadows:
 
 
 def _state(table: StoredTable) -> Mapping[str, str]:
-    """Return the properties that describe a table's rows, apart from its shape."""
+    """Return the properties that describe the rows of a table, not its shape."""
     if isinstance(table, MirrorTable):
         return {FLOORS_PROPERTY: json.dumps(table.floors, sort_keys=True)}
     if isinstance(table, HistoryTable):

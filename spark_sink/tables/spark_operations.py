@@ -1,4 +1,6 @@
-"""Orders from a worker to the driver, for a table that Spark writes. The orders are part of the table's report."""
+"""Send orders from a worker to the driver, for a table that Spark writes. The orders are part of the report on the
+table.
+"""
 
 from __future__ import annotations
 
@@ -17,17 +19,16 @@ class Merge(Struct, frozen=True, tag=True):
         path: the file's path below the staging folder. The file is named after its content, so the content of a path
             never changes.
         columns: the Spark SQL type for each column to write, in file order.
-        kept: the columns that some rows leave unchanged. For each of these columns, a flag column (`WRITTEN` and the
-            column's name) shows which rows write the column.
-        bounds: the smallest and greatest key column values in the file, which let Spark skip files.
-        values: all values of the key columns that have only a few values.
-        others: the markers for earlier orders that the table lacks. These markers are committed with this order, or
-            before it.
+        kept: the columns that some rows leave unchanged. For each of these columns, a flag column shows which rows
+            write it. The flag column is named `WRITTEN`, followed by the name of the column.
+        bounds: the smallest and greatest key values in the file. They let Spark skip files.
+        values: all values of those key columns that have only a few.
+        others: the markers of earlier orders that the table lacks. They are committed with this order, or before it.
         inserts_only: whether the table version that the worker has read (`version`) contains none of the rows.
         at: the new UPDATED_AT for all rows. It is not in the file, because the file must have the same content if
             another process stages it.
         deletes: whether to remove the rows with the flag GONE from the table instead of writing them.
-        summary: the additional metadata for the commit, if the format supports it.
+        summary: more metadata for the commit, if the format supports it.
     """
 
     path: str
@@ -59,7 +60,7 @@ class Clear(Struct, frozen=True, tag=True):
 
 
 class Retire(Struct, frozen=True, tag=True):
-    """Mark the rows at or below these floors as deleted, and keep their values."""
+    """Mark the rows at or below these floors as deleted, but keep their values."""
 
     floors: dict[str, str]
     deletion: Deletion
@@ -67,7 +68,7 @@ class Retire(Struct, frozen=True, tag=True):
 
 
 class RemoveDeleted(Struct, frozen=True, tag=True):
-    """Remove all deleted rows from the table, because they are remembered elsewhere from now on."""
+    """Remove all deleted rows from the table, because from now on they are remembered elsewhere."""
 
     marker: Marker
 
@@ -109,10 +110,10 @@ class OrderRunner(Protocol):
     """Executes orders on the driver."""
 
     def carry_out(self, orders: Mapping[str, Sequence[Order]]) -> Mapping[str, str]:
-        """Execute the orders, which are grouped by table. For each table that rejects its orders, return the reason.
-        Orders that were already executed are not repeated.
+        """Execute the orders, grouped by table. For each table that rejects its orders, return the reason. Orders that
+        were already executed are not repeated.
 
-        No order is still running when the call returns or raises.
+        When the call returns or raises, no order is still running.
         """
 
     def version(self, table: str) -> int:

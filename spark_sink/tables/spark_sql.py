@@ -1,4 +1,4 @@
-"""SQL for orders, shared by all formats."""
+"""Write the SQL for orders that all formats share."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WHOLE = {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
 
 
 def staged_rows(session: SparkSession, staging: Staging, order: Merge) -> DataFrame:
-    """Return a staged file's rows as a data frame, with the time at which the rows are written."""
+    """Return the rows of a staged file as a data frame, with the time at which they are written."""
     flags = dict.fromkeys([*(WRITTEN + name for name in order.kept), *([GONE] if order.deletes else [])], "boolean")
     path = f"{staging.warehouse}/{staging.folder}/{order.path}"
     staged = session.read.options(**_WHOLE).schema(declared({**order.columns, **flags})).parquet(path)
@@ -50,8 +50,8 @@ def merge_statement(table: str, staged: DataFrame, order: Merge) -> str:
 
 
 def add_columns(session: SparkSession, table: str, present: Sequence[str], added: Sequence[TableColumn]) -> None:
-    """Add columns before the sink's own columns. In a table from an earlier release, the sink's own columns may be in
-    the middle; they are moved to the end. The table name must already be quoted.
+    """Add columns before the sink's own columns. In a table from an earlier release, they may be in the middle. In this
+    case, move them to the end. The table name must already be quoted.
     """
     columns = own_last([*present, *(column.name for column in added)])
     place = {columns[0]: "FIRST"} | {name: f"AFTER {_ticked(before)}" for before, name in pairwise(columns)}
@@ -62,7 +62,7 @@ def add_columns(session: SparkSession, table: str, present: Sequence[str], added
 
 
 def declared(columns: Mapping[str, str]) -> str:
-    """Return the columns, with their Spark SQL types, as SQL declares them."""
+    """Return the columns with their Spark SQL types, as SQL declares them."""
     return ", ".join(f"{_ticked(name)} {sql}" for name, sql in columns.items())
 
 

@@ -21,10 +21,10 @@ from spark_sink.tables.registration import Catalog, RegistrationError
 def readers_catalog(
     spark: SparkSession, tables: FormatTables, registered: str | None, views: Mapping[Format, CatalogViews]
 ) -> Catalog | None:
-    """Return the catalog that registers tables and keeps views; None if it would do neither.
+    """Return the catalog that registers tables and keeps views, or None if it would do neither.
 
     Args:
-        registered: the Spark catalog that registers the Delta tables; None if they are not registered.
+        registered: the Spark catalog that registers the Delta tables, or None if they are not registered.
 
     Raises:
         ConfigError: the Spark catalog would lose its tables when the session ends.
@@ -39,8 +39,8 @@ class ViewingCatalog:
     """A catalog in which tables also have views.
 
     Args:
-        catalog: registers the tables; None if they are not registered.
-        views: where the views of each format are. The tables of a format that is missing here have no views.
+        catalog: registers the tables. None if they are not registered.
+        views: where the views of each format are. If a format is missing here, its tables have no views.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class ViewingCatalog:
         return is_new
 
     def _own(self, view: str, name: str) -> None:
-        """Note that a view belongs to a table.
+        """Remember that a view belongs to a table.
 
         Raises:
             RegistrationError: the view belongs to another table.

@@ -1,4 +1,4 @@
-"""Tables that Spark writes. The driver executes the workers' orders, with one thread per table."""
+"""Tables that Spark writes. Execute the workers' orders on the driver, with one thread per table."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class SparkFormat(Protocol):
         """Return a table's current version."""
 
     def refusal(self, error: str) -> str | None:
-        """Return the part of Spark's error that shows that the table will never accept these rows, and that a retry
-        would not help. Return None for any other error.
+        """If Spark's error shows that the table will never accept these rows, return the part of it that says so. A
+        retry would not help. Return None for any other error.
         """
 
     def is_overtaken(self, error: str) -> bool:
@@ -45,11 +45,11 @@ class SparkFormat(Protocol):
 
 
 class SparkWriter:
-    """Writes staged changes with MERGE. Each thread has its own session, because threads that use the same session
-    would share their markers.
+    """Writes staged changes with MERGE. Each thread has its own session. Threads with the same session would share
+    their markers.
 
     Args:
-        tables: the tables, which are used to find out whether the storage responds.
+        tables: the tables. They show whether the storage responds.
         format_of: returns a table's format by its name.
         settings: the session settings.
     """
@@ -109,8 +109,8 @@ class SparkWriter:
     def _is_staged_away(self, orders: Sequence[Order]) -> bool:
         """Return whether a staged file is missing.
 
-        Until the batch is done, only another sink with the same configuration can delete a staged file. Spark has
-        several ways to read a file, each with its own error for a missing file.
+        Until the batch is done, nothing but another sink with the same configuration can delete a staged file. Spark
+        reads files in several ways, and each has its own error for a missing file.
         """
         files, folder = hadoop_folder(self._spark, f"{self._staging.warehouse}/{self._staging.folder}")
         paths = (folder.suffix(f"/{order.path}") for order in orders if isinstance(order, Merge))

@@ -1,7 +1,7 @@
-"""Tables that Spark writes, as seen by a worker. The worker stages changes as files, and orders their execution.
+"""Let a worker write tables through Spark. The worker stages changes as files, and orders Spark to apply them.
 
-A staged file is kept in the warehouse until the batch is done. The file is named after its content. A repeated task or
-a restarted driver therefore stages the same file, and no file changes while the driver reads it.
+A staged file stays in the warehouse until the batch is done. The file is named after its content. If the task is
+repeated or the driver restarts, it therefore stages the same file. No file changes while the driver reads it.
 """
 
 from __future__ import annotations
@@ -54,7 +54,9 @@ class Staging:
         return f"{RESERVED}/staging/{hashlib.sha256(self.app.encode()).hexdigest()[:16]}"
 
     def put(self, table: str, rows: pa.Table) -> str:
-        """Stage rows, and return the file's path below the folder. The file is either complete or does not exist."""
+        """Stage rows, and return the path of the file below the folder. The file is either complete or does not
+        exist.
+        """
         with tempfile.TemporaryDirectory() as scratch:
             written = Path(scratch, "rows.parquet")
             pq.write_table(rows, written)
@@ -70,7 +72,7 @@ class Staging:
         return pq.read_table(f"{self.folder}/{path}", filesystem=warehouse)
 
     def discard_unfinished(self, table: str) -> int:
-        """Delete the files that any sink staged for a table and never committed. Return the number of files."""
+        """Delete the files that any sink has staged for a table and never committed. Return the number of files."""
         warehouse = fs.PyFileSystem(DeltaStorageHandler(self.warehouse))
         limit, deleted = time.time() - UNFINISHED_SECONDS, 0
         for folder in warehouse.get_file_info(fs.FileSelector(f"{RESERVED}/staging", allow_not_found=True)):
@@ -143,8 +145,8 @@ class OrderingMirror(MirrorReader):
         )
 
     def _lacks(self, marker: Marker) -> bool:
-        """Return whether the table lacks a marker. Delta Lake allows no version below zero. Only markers for days
-        before 1970 would have such a version, and no tombstones are that old.
+        """Return whether the table lacks a marker. Delta Lake allows no version below zero. Only markers of days before
+        1970 would have such a version, and no tombstones are that old.
         """
         done = self.applied(marker.app)
         return marker.version > (-1 if done is None else done)
@@ -175,12 +177,12 @@ class OrderingMirror(MirrorReader):
         return bounds_of(reach, self.shape.types)
 
     def _values(self, _reach: Reach) -> Values:
-        """Return values that let Spark skip files, in addition to the bounds, if the format uses them."""
+        """Return values with which Spark can skip files, in addition to the bounds, if the format uses them."""
         return {}
 
 
 def _lie_under(batch: pa.RecordBatch, floors: Mapping[str, str]) -> bool:
-    """Return whether any row's position is at or below its scope's floor."""
+    """Return whether the position of any row is at or below the floor of its scope."""
     scopes, positions = batch.column(SCOPE), batch.column(POS)
     under = (pc.and_(pc.equal(scopes, scope), pc.less_equal(positions, floor)) for scope, floor in floors.items())
     return any(pc.any(mask).as_py() for mask in under)

@@ -30,7 +30,7 @@ def as_refusal(error: Exception, name: str, tables: Tables, *, is_statement: boo
         is_statement: whether the work was a statement that creates or changes the table.
 
     Raises:
-        Exception: `error` itself if it concerns everything, or another error if the storage does not respond.
+        Exception: `error` itself if it affects everything, or another error if the storage does not respond.
     """
     if isinstance(error, Refused):
         return error
@@ -47,7 +47,7 @@ def as_refusal(error: Exception, name: str, tables: Tables, *, is_statement: boo
 
 
 def told(error: Exception) -> str:
-    """Describe an error without row values: by its message if the error concerns files, otherwise by its location."""
+    """Describe an error without values from rows. If it is about files, use its message, and otherwise its location."""
     if isinstance(error, SPARK_ERRORS):
         return f"Spark: {cause(str(error)) or type(error).__name__}"
     kind = type(error).__name__

@@ -1,6 +1,4 @@
-"""The properties that describe one of the sink's tables. These properties are the same in every format, and separate
-from the columns.
-"""
+"""Describe one of the sink's tables by properties. They are the same in every format, and separate from the columns."""
 
 from __future__ import annotations
 
@@ -47,7 +45,7 @@ FLOORS_PROPERTY = "cdc.floors"
 
 
 def shape_from(properties: Mapping[str, str], types: Mapping[str, str]) -> TableShape:
-    """Return a table's shape from its properties and its columns' Spark SQL types.
+    """Return the shape of a table, given its properties and the Spark SQL types of its columns.
 
     Raises:
         Refused: the table is not one of the sink's tables, or has the format of a later release.
@@ -105,8 +103,8 @@ def own_last(names: Iterable[str]) -> list[str]:
 def added_properties(
     properties: Mapping[str, str], types: Mapping[str, str], added: Sequence[TableColumn]
 ) -> dict[str, str]:
-    """Return the properties to set before more columns are added to a table. Without its source name, a column would be
-    treated as a different column. If a column were not listed, it would be treated as someone else's column.
+    """Return the properties to set before more columns are added to a table. Without its source name, a column would
+    look like a different one. If a column were not listed, it would look like someone else's.
     """
     names = [column.name for column in added if is_of_source(column.name)]
     if not names:
@@ -121,7 +119,7 @@ def owner_properties(table: TableId) -> dict[str, str]:
 
 
 def source_properties(columns: Sequence[TableColumn]) -> dict[str, str]:
-    """Return the properties with the source names of columns that have other names in the table."""
+    """Return the properties with the source names of the columns that have other names in the table."""
     return {SOURCE_PROPERTY + column.name: column.source for column in columns if column.source is not None}
 
 

@@ -1,4 +1,4 @@
-"""The table that a certification writes, as another Spark program sees it, and the table's removal."""
+"""Access the table that a certification writes, as another Spark program would, and remove it."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class TrialTable:
 
     Args:
         name: the table's name in the lakehouse.
-        registered: the Spark catalog in which the sink registers the table, or None if it does not register tables.
-        views: the place of the table's view, or None if the sink keeps no view of it.
+        registered: the Spark catalog in which the sink registers the table, or None if it registers none.
+        views: the place of the table's view, or None if the sink keeps none.
     """
 
     def __init__(
@@ -58,13 +58,13 @@ class TrialTable:
             return _sorted(self._read(), columns)
 
     def rows_by_name(self, *columns: str) -> list[tuple[Any, ...]]:
-        """Return these columns of all rows, as Spark reads them from the catalog that registers the table."""
+        """Return these columns of all rows, as Spark reads them through the catalog that registers the table."""
         with spark_errors():
             return _sorted(self._spark.table(self._in_catalog), columns)
 
     def rows_of_view(self, *columns: str) -> list[tuple[Any, ...]]:
-        """Return these columns of all rows, as Spark reads them from the table's view. In an Iceberg catalog, this is
-        the query of the view, because only a session with the Iceberg extensions can read the view itself.
+        """Return these columns of all rows, as Spark reads them through the table's view. In an Iceberg catalog, this
+        runs the query of the view, because only a session with the Iceberg extensions can read the view itself.
         """
         with spark_errors():
             if self._inside is None:
@@ -73,8 +73,8 @@ class TrialTable:
             return _sorted(self._spark.sql(self._inside.query(self._name)), columns)
 
     def accepts_outdated(self, other_commit: Callable[[], None]) -> bool:
-        """Prepare a commit to an Iceberg table, and make another commit before it. Return whether the catalog accepts
-        the prepared commit, which would undo the other commit.
+        """Prepare a commit to an Iceberg table, and make another one before it. Return whether the catalog accepts the
+        prepared commit, which would undo the other one.
         """
         with spark_errors():
             java: Any = self._spark._jvm
@@ -95,7 +95,7 @@ class TrialTable:
         return True
 
     def drop(self) -> None:
-        """Delete the table, its view, its registration, its namespaces and its files, if they exist.
+        """Delete the table, its view, its registration, its namespaces and its files, as far as they exist.
 
         Raises:
             FatalError: something could not be deleted.
@@ -107,7 +107,9 @@ class TrialTable:
             raise FatalError(f"not everything could be deleted: {'; '.join(failed)}")
 
     def _try(self, statement: str, otherwise: str | None = None) -> str | None:
-        """Run a statement and, if it fails, another statement. Return why both failed, or None."""
+        """Run a statement and, if it fails, another statement. Return why both failed, or None if one of them
+        succeeded.
+        """
         try:
             self._spark.sql(statement)
         except SPARK_ERRORS as error:
@@ -117,7 +119,7 @@ class TrialTable:
         return None
 
     def _drop_inside(self) -> str | None:
-        """Delete the view in the Iceberg catalog. Return why this failed, or None."""
+        """Delete the view in the Iceberg catalog. Return why this failed, or None if it succeeded."""
         try:
             if self._inside is not None:
                 self._inside.drop(self._name)
@@ -144,7 +146,7 @@ class TrialTable:
             yield f"DROP NAMESPACE IF EXISTS {in_sql(namespace)}", None
 
     def _delete_files(self) -> None:
-        """Delete the parts of this table in the warehouse: its namespace's folder, its deleted rows and its staged
+        """Delete what belongs to this table in the warehouse: its namespace's folder, its deleted rows and its staged
         files. A Hive metastore adds `.db` to the name of a namespace's folder, and may leave the folder behind. A view
         in an Iceberg catalog also has files.
         """
@@ -168,7 +170,7 @@ class TrialTable:
 
 @contextmanager
 def spark_errors() -> Iterator[None]:
-    """Convert Spark's errors to FatalError, without their text, which can contain addresses and values."""
+    """Convert Spark's errors to FatalError, without their text, because it can contain addresses and values."""
     try:
         yield
     except SPARK_ERRORS as error:

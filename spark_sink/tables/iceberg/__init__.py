@@ -1,1 +1,1 @@
-"""Iceberg tables, which workers read through pyiceberg, and which Spark writes."""
+"""Read Iceberg tables in workers through pyiceberg, and write them with Spark."""

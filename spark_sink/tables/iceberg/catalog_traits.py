@@ -1,4 +1,4 @@
-"""The traits observed in a catalog for Iceberg tables, and the file that stores these traits."""
+"""Store the traits that a catalog for Iceberg tables has shown."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from spark_sink.schema.table_naming import RESERVED
 
 @dataclass(frozen=True)
 class CatalogTraits:
-    """A catalog's traits. The defaults are the traits that the sink prefers, which folders have.
+    """A catalog's traits. The defaults are the traits that the sink prefers. Folders have them.
 
     Args:
         format_version: the format version of the tables that the catalog creates.
@@ -40,19 +40,19 @@ class _Remembered(msgspec.Struct):
 
 @dataclass(frozen=True)
 class TraitsMemory:
-    """The stored test result for one catalog. It is in the warehouse folder that is reserved for the sink."""
+    """The stored test result for one catalog. It is in the folder of the warehouse that is reserved for the sink."""
 
     warehouse: str
     access: CatalogAccess
 
     @property
     def id(self) -> str:
-        """The id for this catalog and warehouse, which all pipelines share. The id is part of the file name."""
+        """The id of this catalog and warehouse, which all pipelines share. The id is part of the file name."""
         told = (self.warehouse, self.access.name, self.access.address, self.access.reader.get("warehouse", ""))
         return hashlib.sha256("\0".join(told).encode()).hexdigest()[:12]
 
     def recall(self, seconds: float = math.inf) -> CatalogTraits | None:
-        """Return the stored result, or None if it does not exist or is too old."""
+        """Return the stored result, or None if there is none or it is too old."""
         try:
             with self._files.open_input_stream(self._path) as stored:
                 found = msgspec.json.decode(stored.read(), type=_Remembered)

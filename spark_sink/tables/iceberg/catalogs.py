@@ -1,6 +1,6 @@
-"""The catalog in which both Spark and pyiceberg find an Iceberg table by its name.
+"""Find an Iceberg table by its name, in the same catalog from Spark and from pyiceberg.
 
-Without a configured catalog, the folders in the warehouse serve as the catalog, and a table's folder is its name.
+Without a configured catalog, the folders in the warehouse serve as one, and the folder of a table is its name.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ class TableCatalog(Protocol):
 
     @property
     def spark(self) -> Mapping[str, str]:
-        """Return the settings for a session that knows this catalog and caches none of its tables."""
+        """Return the settings of a session that knows this catalog and caches none of its tables."""
 
     def load(self, name: str) -> Table | None:
         """Return the current table, or None if it does not exist."""
 
     def exists(self, name: str) -> bool:
-        """Return whether the table exists, regardless of who created it."""
+        """Return whether the table exists, no matter who created it."""
 
     def spelled(self, name: str) -> str | None:
-        """Return the table's actual name, ignoring case, or None."""
+        """Return the table's actual name, ignoring case, or None if there is no such table."""
 
     def reach(self) -> None:
         """Send a request to the catalog.
@@ -40,10 +40,10 @@ class TableCatalog(Protocol):
         """
 
     def path(self, name: str) -> tuple[str, ...]:
-        """Return a table's name in SQL: catalog, namespaces, table."""
+        """Return the name of a table in SQL: catalog, namespaces, table."""
 
     def namespaces(self, name: str) -> list[tuple[str, ...]]:
-        """Return the namespaces that must exist before the table can be created, in the form of `path`, outermost
+        """Return the namespaces that must exist before the table can be created, as `path` writes them, outermost
         first.
 
         Raises:
@@ -108,8 +108,8 @@ def in_sql(path: tuple[str, ...]) -> str:
 
 
 def _newest_metadata(folder: str) -> str | None:
-    """Return the newest metadata file. If a writer dies after a commit, the hint still points to the previous file, so
-    look for newer files.
+    """Return the newest metadata file. If a writer dies after a commit, the hint still points to the previous file.
+    Look for newer files.
     """
     files = load_file_io(location=folder)
     try:

@@ -65,8 +65,8 @@ class IcebergDdl:
         buckets: Mapping[str, int],
         layouts: FileLayouts = NO_LAYOUTS,
     ) -> None:
-        """`traits` returns the catalog's traits, which are known when the first table is created. `buckets` has the
-        number of buckets for new tables, and `layouts` their layouts, keyed by table name or pattern.
+        """`traits` returns the catalog's traits. They are known when the first table is created. `buckets` has the
+        number of buckets of new tables, and `layouts` has their layouts. Both are keyed by table name or pattern.
         """
         self._traits = traits
         self._spark = sibling(spark, catalog.spark)

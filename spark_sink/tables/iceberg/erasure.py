@@ -1,4 +1,4 @@
-"""Erase rows of Iceberg tables, with everything that only earlier snapshots need."""
+"""Erase rows of Iceberg tables, and everything that only earlier snapshots need."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class IcebergErasure:
             self._set(name, {**before, _BEFORE: None})
 
     def _manifest_size(self, name: str) -> dict[str, str]:
-        """Return the property that makes Iceberg rewrite even a single manifest, by splitting it in two."""
+        """Return the property that makes Iceberg rewrite even a single manifest, by splitting it into two."""
         table = self._load(name)
         snapshot = table.current_snapshot()
         sizes: dict[str, list[int]] = {}

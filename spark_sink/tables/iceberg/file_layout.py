@@ -1,4 +1,4 @@
-"""Layouts as Iceberg stores them: properties, partitions and sort order."""
+"""Store layouts the way Iceberg does: as properties, partitions and sort order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FILE_SIZE = "write.target-file-size-bytes"
 
 
 def write_properties(layout: FileLayout, format_version: int) -> dict[str, str]:
-    """Return the properties that tell writers how to write files.
+    """Return the properties that determine how writers write files.
 
     Args:
         format_version: the newest format version that the catalog supports.
@@ -42,7 +42,9 @@ def write_properties(layout: FileLayout, format_version: int) -> dict[str, str]:
 
 
 def partition_of(name: str, shape: TableShape, layout: FileLayout, buckets: Mapping[str, int]) -> tuple[Partition, ...]:
-    """Return a table's partitioning: that of its layout, or else the buckets that `tables.buckets` sets."""
+    """Return the partitioning of a table. It is that of its layout or, failing that, the buckets that `tables.buckets`
+    sets.
+    """
     count, column = match_rule(name, buckets), bucket_column(shape)
     if layout.partition or count is None or column is None:
         return layout.partition
@@ -50,8 +52,8 @@ def partition_of(name: str, shape: TableShape, layout: FileLayout, buckets: Mapp
 
 
 def partition_in(metadata: TableMetadata) -> dict[str, Partition | None]:
-    """Return a table's partitioning, keyed by the name of the partition field. A field with a transform that layouts do
-    not support has the value None.
+    """Return a table's partitioning, keyed by the name of the partition field. If layouts do not support the transform
+    of a field, its value is None.
     """
     found: dict[str, Partition | None] = {}
     for field in metadata.spec().fields:
@@ -65,7 +67,7 @@ def partition_in(metadata: TableMetadata) -> dict[str, Partition | None]:
 
 
 def check_format_version(stored: int, layout: FileLayout) -> None:
-    """Raise an error if a table would have to return to an older format version, which Iceberg does not support.
+    """Raise an error if a table would have to return to an older format version, because Iceberg does not support this.
 
     Raises:
         Refused: the layout has an older format version than the table.
@@ -102,9 +104,9 @@ def partition_in_sql(part: Partition) -> str:
 
 
 def bucket_column(shape: TableShape) -> str | None:
-    """Return the column whose values are hashed into buckets: the first key column with numbers or strings. Return
-    None for a changelog, and for a table without such a column. The source column is skipped, because it has the same
-    value in many rows.
+    """Return the column whose values are hashed into buckets. It is the first key column with numbers or strings.
+    Return None for a changelog, and for a table without such a column. The source column is skipped, because many rows
+    have the same value in it.
     """
     if shape.mode == Mode.CHANGELOG:
         return None

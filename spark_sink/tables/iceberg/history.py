@@ -1,4 +1,4 @@
-"""An Iceberg table of row versions in a worker: read through pyiceberg, and written by orders to Spark."""
+"""Read an Iceberg table of row versions in a worker through pyiceberg, and write it by orders to Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables in a Hive metastore. Spark uses the same protocol to access them."""
+"""Tables in a Hive metastore. Spark accesses them with the same protocol."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _WAITS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 
 class MetastoreCatalog(HiveCatalog):
     """A thread-safe client. The client in pyiceberg has one connection for all threads, uses only the first of several
-    metastores, and waits forever for a metastore that hangs.
+    metastores, and waits forever for one that hangs.
     """
 
     @staticmethod
@@ -34,7 +34,7 @@ class MetastoreCatalog(HiveCatalog):
 
 
 class _Connection(_HiveClient, threading.local):
-    """One connection per thread, which is open for the duration of a request."""
+    """One connection per thread. It is open for the duration of a request."""
 
     def __init__(self, uri: str, ugi: str | None) -> None:
         self._addresses = uri.split(",")

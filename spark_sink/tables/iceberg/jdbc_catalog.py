@@ -1,4 +1,4 @@
-"""Tables in an Iceberg catalog that is stored in a database. Spark accesses the database through JDBC."""
+"""Read the tables of an Iceberg catalog that is stored in a database. Spark accesses the database through JDBC."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sqlalchemy import inspect
 
 
 class JdbcCatalog(SqlCatalog):
-    """A client that accepts an empty database, which pyiceberg's own client treats as an error. Spark creates the
+    """A client that accepts an empty database. For pyiceberg's own client, this is an error. Spark creates the
     catalog's tables.
     """
 

@@ -82,9 +82,9 @@ class IcebergMaintenance:
         """Do nothing, because the table tracks the files in all its snapshots."""
 
     def vacuum(self, name: str, days: float) -> int:
-        """Expire old snapshots, and delete files of the same age that failed commits left behind. An active writer's
-        files are newer, and no kept snapshot contains the deleted files. If the catalog does not allow snapshots to
-        expire, delete nothing, because Iceberg would then not remove any file.
+        """Expire old snapshots, and delete equally old files that failed commits left behind. The files of an active
+        writer are newer, and no kept snapshot contains the deleted files. If the catalog does not allow snapshots to
+        expire, delete nothing, because Iceberg would not remove any file.
         """
         with _maintaining(name):
             self._copy_markers(name)
@@ -102,8 +102,8 @@ class IcebergMaintenance:
             return deleted + self._remove_unknown(name, int((time.time() - UNFINISHED_SECONDS) * 1000))
 
     def _copy_markers(self, name: str) -> None:
-        """Copy the markers from the newest snapshot to a table property. Otherwise, the markers would be lost if
-        another program compacted the table and then expired all older snapshots.
+        """Copy the markers from the newest snapshot to a table property. Otherwise, another program could lose them by
+        compacting the table and then expiring all older snapshots.
         """
         metadata = self._metadata(name)
         copy = copy_of_markers(metadata)
@@ -129,10 +129,10 @@ class IcebergMaintenance:
         return removed
 
     def _may_hold_tables(self, folder: str) -> bool:
-        """Return whether a table's folder might contain other tables, whose names start with this table's name.
+        """Return whether the folder of a table might contain other tables, whose names start with this table's name.
 
-        The table's metadata does not show which files belong to other tables. The names of partition folders contain an
-        equals sign.
+        The metadata of the table does not show which files belong to other tables. The names of partition folders
+        contain an equals sign.
         """
         files, path = hadoop_folder(self._session, folder)
         entries = files.listStatus(path) if files.exists(path) else ()
@@ -160,10 +160,10 @@ class IcebergMaintenance:
 
 
 def _first_to_keep(metadata: TableMetadata, limit: int) -> int | None:
-    """Return the time (ms) of the oldest snapshot that must be kept, or None if all snapshots must be kept.
+    """Return the time (ms) of the oldest snapshot that must be kept. Return None if all of them must be.
 
-    This is the snapshot that was the newest at the limit. If the newest snapshot with markers is older, return the time
-    of that snapshot.
+    This is the snapshot that was the newest at the limit. If the newest snapshot with markers is older, return its time
+    instead.
     """
     kept = list(ancestors(metadata))
     then = next((one.timestamp_ms for one in kept if one.timestamp_ms <= limit), None)

@@ -1,4 +1,4 @@
-"""Code shared by Iceberg tables in all modes: metadata, the markers in snapshots, and columns as Arrow data."""
+"""Share code between Iceberg tables in all modes: metadata, the markers in snapshots, and columns as Arrow data."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ _LISTS: Mapping[str, pa.DataType] = {"array<string>": pa.list_(pa.string())}
 
 
 def types_of(metadata: TableMetadata, snapshot: Snapshot | None = None) -> dict[str, str]:
-    """Return each column's Spark SQL type, by default in the present schema. For types that no event can have, return
-    the name that Iceberg uses.
+    """Return the Spark SQL type of each column, by default in the present schema. For a type that no event can have,
+    return the name that Iceberg uses.
     """
     id = metadata.current_schema_id if snapshot is None or snapshot.schema_id is None else snapshot.schema_id
     schema = metadata.schema_by_id(id) or metadata.schema()
@@ -69,7 +69,7 @@ def types_of(metadata: TableMetadata, snapshot: Snapshot | None = None) -> dict[
 
 
 def stored_type(sql: str) -> pa.DataType:
-    """Return the Arrow type for a column's Spark SQL type, even for a type that no event has."""
+    """Return the Arrow type for a column's Spark SQL type, even if no event can have this type."""
     return _LISTS.get(sql) or arrow_type(sql)
 
 
@@ -80,12 +80,12 @@ def _sql(type: IcebergType) -> str:
 
 
 def shape_of(metadata: TableMetadata, snapshot: Snapshot | None = None) -> TableShape:
-    """Return the table's shape; by default, the present one."""
+    """Return the shape of the table. By default, it is the present one."""
     return shape_from(metadata.properties, types_of(metadata, snapshot))
 
 
 def ancestors(metadata: TableMetadata, of: int | None = None) -> Iterator[Snapshot]:
-    """Return a snapshot, and all of its ancestors that still exist; by default, start with the newest snapshot."""
+    """Return a snapshot and all of its ancestors that still exist. By default, start with the newest one."""
     snapshot = metadata.current_snapshot() if of is None else metadata.snapshot_by_id(of)
     while snapshot is not None:
         yield snapshot
@@ -96,8 +96,8 @@ def ancestors(metadata: TableMetadata, of: int | None = None) -> Iterator[Snapsh
 def markers_of(metadata: TableMetadata, snapshot: int | None = None) -> dict[str, int]:
     """Return the greatest version per app, by default in the newest snapshot.
 
-    The newest snapshot with markers has all markers. Snapshots without markers may follow it, such as those from a
-    compaction. If no snapshot has markers, use the copy, which may lack the newest markers.
+    The newest snapshot that has markers has all of them. Snapshots without markers may follow it, such as those from a
+    compaction. If no snapshot has markers, use the copy. It may lack the newest ones.
     """
     told = summary_property(metadata, MARKERS_PROPERTY, snapshot)
     found: dict[str, int] = _copied_markers(metadata) if told is None else json.loads(told)
@@ -105,8 +105,8 @@ def markers_of(metadata: TableMetadata, snapshot: int | None = None) -> dict[str
 
 
 def _copied_markers(metadata: TableMetadata) -> dict[str, int]:
-    """Return the copy of the markers. If the table was rolled back to a state before the copy, the rows that the
-    markers cover are gone, so return no markers.
+    """Return the copy of the markers. If the table was rolled back to a state before the copy, return no markers,
+    because the rows that they cover are gone.
     """
     copy, newest = metadata.properties.get(MARKERS_PROPERTY), metadata.current_snapshot()
     if copy is None or newest is None:
@@ -128,8 +128,8 @@ def copy_of_markers(metadata: TableMetadata) -> str | None:
 def commit_properties(
     metadata: TableMetadata | None, markers: Sequence[Marker], summary: Mapping[str, str]
 ) -> dict[str, str] | None:
-    """Return the snapshot properties for a commit: all markers, and other metadata. Return None if the table already
-    has the first marker, because in that case it has the whole change.
+    """Return the snapshot properties for a commit: all markers, and other metadata. If the table already has the first
+    marker, it has the whole change. Return None.
     """
     stored = {} if metadata is None else markers_of(metadata)
     fresh = {app: version for app, version in markers if stored.get(app, -1) < version}
@@ -139,7 +139,7 @@ def commit_properties(
 
 
 def summary_property(metadata: TableMetadata, name: str, snapshot: int | None = None) -> str | None:
-    """Return the newest value for a snapshot property, as of a snapshot; by default, as of the newest one."""
+    """Return the newest value of a snapshot property, as of a snapshot. By default, this is the newest snapshot."""
     summaries = (one.summary for one in ancestors(metadata, snapshot))
     return next((found for one in summaries if one is not None and (found := one.get(name)) is not None), None)
 
@@ -148,7 +148,7 @@ class IcebergOpened:
     """An open Iceberg table that belongs to the sink.
 
     Args:
-        snapshot: the snapshot to read; by default, the newest snapshot.
+        snapshot: the snapshot to read. By default, this is the newest one.
     """
 
     orders: Sequence[Order] = ()
@@ -176,7 +176,7 @@ class IcebergOpened:
         return metadata.last_updated_ms * 1000 >= seen.at
 
     def _read(self, names: Sequence[str], rows: BooleanExpression = AlwaysTrue()) -> Iterator[pa.RecordBatch]:  # noqa: B008 - a constant
-        """Return these columns, with the table's types, for all requested rows and possibly for other rows."""
+        """Return these columns with the table's types, for all requested rows. Other rows may be included."""
         types = {**self.shape.types, **OWN_COLUMNS[self.shape.mode]}
         fields = [(name, stored_type(types[name])) for name in names]
         scan = self._table.scan(rows, tuple(dict.fromkeys(names)), snapshot_id=self._snapshot)
@@ -186,14 +186,14 @@ class IcebergOpened:
 
 
 def version_of(metadata: TableMetadata) -> int:
-    """Return the version at which readers can see the table's current state, which is its snapshot id."""
+    """Return the version at which readers can see the table as it is now. It is the id of its snapshot."""
     snapshot = metadata.current_snapshot()
     return NO_SNAPSHOT if snapshot is None else snapshot.snapshot_id
 
 
 def near(reach: Reach, types: Mapping[str, str]) -> BooleanExpression:
-    """Return the condition that selects the rows within a reach. If the reach has few values, the condition lists them,
-    so that Iceberg can also skip buckets.
+    """Return the condition that selects the rows within a reach. If the reach has only a few values, the condition
+    lists them, so that Iceberg can also skip buckets.
     """
     found = within(bounds_of(reach, types))
     for name, values in values_of(reach, types).items():
@@ -202,7 +202,7 @@ def near(reach: Reach, types: Mapping[str, str]) -> BooleanExpression:
 
 
 def buckets_of(metadata: TableMetadata) -> int:
-    """Return the number of buckets into which new files are partitioned; 1 without buckets."""
+    """Return the number of buckets into which new files are partitioned, or 1 if there are no buckets."""
     transforms = (field.transform for field in metadata.spec().fields)
     return next((one.num_buckets for one in transforms if isinstance(one, BucketTransform)), 1)
 

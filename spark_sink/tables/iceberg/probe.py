@@ -1,7 +1,7 @@
-"""At startup, test how a catalog behaves, by creating a table and dropping it again.
+"""Test at startup how a catalog behaves, by creating a table and dropping it again.
 
-Some catalogs silently create a table with a different version than requested, show only the newest snapshot, or do not
-allow snapshot expiry.
+Some catalogs silently create a table with another version than requested, show only the newest snapshot, or do not
+allow snapshots to expire.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _NO_CLASS = (
 
 def catalog_traits(spark: SparkSession, warehouse: str, access: CatalogAccess, *, again: bool = False) -> CatalogTraits:
     """Return a catalog's traits, and log how they differ from the traits that the sink prefers. The catalog is tested
-    only if its traits are unknown, or with `again`.
+    only if its traits are unknown, or if `again` is set.
 
     Raises:
         ConfigError: the catalog loses properties that the sink relies on.

@@ -46,8 +46,8 @@ class IcebergRelayout:
     def __call__(self, name: str, layout: FileLayout) -> None:
         """Change a table's layout, and rewrite its rows in one commit.
 
-        Properties, partitions and sort order change in one commit, before the rows. It also records that a change has
-        begun, so an interrupted change is repeated, even if the configuration has changed since.
+        Properties, partitions and sort order change in one commit, before the rows do. This commit also records that a
+        change has begun. An interrupted change is therefore repeated, even if the configuration has changed since.
 
         Raises:
             Refused: the table cannot have this layout.

@@ -1,4 +1,4 @@
-"""A catalog on a server: a REST catalog, a database, a metastore, or any other catalog that both clients support."""
+"""Use a catalog on a server: a REST catalog, a database, a metastore, or any other one that both clients support."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _RETRIES = Retry(
 
 
 class ServedCatalog:
-    """The tables in a catalog. This object is sent to the workers, and each process that uses it connects to the
+    """The tables in a catalog. This object is sent to the workers. Each process that uses it connects to the
     catalog.
     """
 
@@ -95,7 +95,7 @@ class ServedCatalog:
             self._catalog.list_namespaces()
 
     def server(self) -> str | None:
-        """Return the server's product and version, or None if the server does not report them."""
+        """Return the product and the version of the server, or None if it does not report them."""
         with suppress(Exception):  # the version is only information, and a server may not answer such a request
             return _server(self._catalog, self._access.type)
         return None
@@ -112,7 +112,7 @@ class ServedCatalog:
 
 @contextmanager
 def _asking(access: CatalogAccess) -> Iterator[None]:
-    """Convert errors from pyiceberg and its clients to FatalError. The first line of their messages contains addresses,
+    """Convert errors from pyiceberg and its clients to FatalError. The first line of such an error contains addresses,
     users and tables, but no secrets.
     """
     try:

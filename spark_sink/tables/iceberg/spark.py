@@ -1,7 +1,7 @@
-"""Iceberg tables that Spark writes, on the driver: orders are executed as SQL statements.
+"""Execute orders for Iceberg tables on the driver, as SQL statements for Spark.
 
 Rows are changed by a MERGE with a clause for matching rows, by a DELETE, or by an append that Iceberg validates. With
-two writers, an INSERT or a MERGE that only inserts would duplicate rows (docs/decisions/0009-iceberg.md).
+two writers, an INSERT, or a MERGE that only inserts, would duplicate rows (docs/decisions/0009-iceberg.md).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class IcebergInSpark:
     """The Iceberg tables in a catalog, written by Spark.
 
     Args:
-        traits: returns the catalog's traits, which are known by the time the first rows are written.
+        traits: returns the catalog's traits. They are known by the time the first rows are written.
     """
 
     def __init__(self, catalog: TableCatalog, traits: Callable[[], CatalogTraits], staging: Staging) -> None:
@@ -64,8 +64,8 @@ class IcebergInSpark:
 
     @cached_property
     def _appends(self) -> bool:
-        """Return whether new rows are appended. Rows are appended if the catalog shows commits before the newest
-        snapshot. Otherwise, the sink cannot detect whether another writer has added the rows.
+        """Return whether new rows are appended. They are if the catalog shows commits before the newest snapshot.
+        Otherwise, nothing shows the sink whether another writer has added the rows.
         """
         return self._traits().keeps_snapshots
 
@@ -133,9 +133,9 @@ class _Table:
         self._commit(change, markers, order.summary)
 
     def _append(self, rows: DataFrame, version: int) -> None:
-        """Add rows that a given version of the table does not contain. The rows are added by an overwrite that replaces
-        no rows, because Iceberg rejects such an overwrite if another commit has added any row since that version.
-        Iceberg would not reject a plain append.
+        """Add rows that a given version of the table does not contain. An overwrite that replaces no rows adds them.
+        Iceberg rejects it if another commit has added any row since that version. Iceberg would not reject a plain
+        append.
         """
         validated = rows.writeTo(self._quoted).option("isolation-level", "serializable")
         if version != NO_SNAPSHOT:  # otherwise, validation covers all commits since the table was created

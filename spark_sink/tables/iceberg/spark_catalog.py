@@ -1,4 +1,4 @@
-"""Iceberg tables as objects in Iceberg's own Java API."""
+"""Represent Iceberg tables as objects in Iceberg's own Java API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Iceberg tables in a catalog, opened in a worker."""
+"""Open the Iceberg tables of a catalog in a worker."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ class IcebergTables:
         return None if table is None else layout_from(table.metadata.properties)
 
     def reader_features(self, name: str) -> frozenset[str]:
-        """Return the features that readers of a table must support, now or after the next change to a row; empty if the
-        table does not exist.
+        """Return the features that readers of a table must support, now or after the next change to a row. The result
+        is empty if the table does not exist.
         """
         table = self.catalog.load(name)
         if table is None:

@@ -1,5 +1,5 @@
-"""Views inside an Iceberg catalog. Iceberg's own API creates them, because with SQL, Spark would need the Iceberg
-extensions, which the sink does not use (docs/decisions/0009-iceberg.md).
+"""Views inside an Iceberg catalog. Iceberg's own API creates them. With SQL, Spark would need the Iceberg extensions,
+which the sink does not use (docs/decisions/0009-iceberg.md).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ENGINES = (ReaderEngine.SPARK, ReaderEngine.TRINO)
 
 
 class IcebergViews:
-    """The views of the Iceberg tables in a catalog, in this catalog.
+    """The views of the Iceberg tables in a catalog. They are in the same catalog.
 
     Args:
         session: a session that knows the catalog.
