@@ -41,7 +41,7 @@ def find(group: str, built_in: Container[str]) -> dict[InstalledPlugin, EntryPoi
         found = {_described(entry): entry for entry in entry_points(group=group) if entry.name not in built_in}
     except Exception as error:  # Python does not check what it reads, and any distribution can be damaged
         raise ConfigError(
-            f"the installed plug-ins cannot be listed, because the metadata of an installed distribution is damaged "
+            f"the installed plug-ins cannot be listed, because the metadata of a distribution is damaged "
             f"({type(error).__name__}: {error}). Reinstall this distribution; `pip check` can find it"[:REASON_CHARS]
         ) from None
     return dict(sorted(found.items(), key=lambda offer: offer[0]))

@@ -46,7 +46,10 @@ class Metrics:
         self._stale = self._counter("stale_events", "Events that changed nothing, by reason.", "reason")
         self._undecided = self._counter(
             "undecided_removals",
-            "Rows removed while two rows may have had the same key. The row that remains is marked as incomplete.",
+            (
+                "Rows that were removed while two rows may have had the same key. The row that remains is marked as "
+                "incomplete."
+            ),
         )
         self._truncated = self._counter("truncated_times", "Times that were truncated to the microsecond.")
         self._rejected = self._counter("quarantined_events", "Events that went to quarantine, by reason.", "reason")
@@ -61,23 +64,28 @@ class Metrics:
         self._batches = self._counter("batches", "Batches applied.")
         self._seconds = self._counter(
             "batch_seconds",
-            "Duration of batches: total, its phases, and folding and writing summed over tasks.",
+            "Duration of batches: the total, its phases, and the sums of folding and writing over all tasks.",
             "phase",
         )
         self._parked_tables = self._gauge("parked_tables", "Tables that are parked, except those being reloaded.")
         self._reloading = self._gauge("reloading_tables", "Tables that are being reloaded.")
         self._waiting = self._gauge("parked_events_waiting", "Parked events of tables that have not been resumed.")
         self._ended = self._gauge("last_batch_timestamp_seconds", "Time at which the newest batch was applied.")
-        self._lag = self._gauge("lag_records", "Lag in records behind the topic at the end of a batch.")
+        self._lag = self._gauge(
+            "lag_records", "Number of records by which the sink lagged behind the topic at the end of a batch."
+        )
         self._lag.set(math.nan)
         self._maintained = self._counter("maintenance_steps", "Maintenance steps that were completed.", "step")
         self._maintenance_seconds = self._counter("maintenance_seconds", "Duration of maintenance, by step.", "step")
         self._maintenance_failed = self._counter(
-            "maintenance_failures", "Tables postponed because a maintenance step failed."
+            "maintenance_failures", "Tables whose maintenance was postponed because a step failed."
         )
         self._beside = self._counter(
             "columns_beside",
-            "Columns added with a suffix because the type at the source no longer fits the existing column.",
+            (
+                "Columns that were added with a suffix, because the existing column cannot hold the new type at the "
+                "source."
+            ),
         )
         self._unregistered = self._counter("registration_failures", "Tables or views that the catalog rejected.")
         self._lineage_failures = self._counter(

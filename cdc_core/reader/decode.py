@@ -93,7 +93,7 @@ def decode(value: bytes, later: Mapping[bytes, Schema] | None = None) -> ChangeE
     try:
         event = _event(value, later or {})
     except _FOREIGN as error:
-        raise ReadError(f"the value, which begins with {value[:10].hex()}, is not an event: {_reason(error)}") from None
+        raise ReadError(f"the value begins with {value[:10].hex()} and is not an event: {_reason(error)}") from None
     return _of_version(event)
 
 
@@ -121,7 +121,7 @@ def _event(value: bytes, later: Mapping[bytes, Schema]) -> ChangeEvent:
     else:
         raise ValueError("the value is neither JSON nor Avro with a known schema")
     if body.read(1):
-        raise ValueError("the datum is followed by unexpected bytes")
+        raise ValueError("unexpected bytes follow the datum")
     return event
 
 

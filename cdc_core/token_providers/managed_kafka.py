@@ -31,7 +31,7 @@ class ManagedKafka:
         expires = credentials.expiry.replace(tzinfo=UTC).timestamp()
         principal = self._principal or getattr(credentials, "service_account_email", None)
         if principal is None:
-            raise LookupError("the credentials do not contain the principal; set it in oauth_provider_options")
+            raise LookupError("the credentials do not name the principal; set it in oauth_provider_options")
         # The broker takes the access token from the third part, and the principal from the second.
         header = {"typ": "JWT", "alg": "GOOG_OAUTH2_TOKEN"}
         claims = {"exp": expires, "iss": "Google", "iat": time.time(), "scope": "kafka", "sub": principal}

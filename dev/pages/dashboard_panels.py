@@ -56,7 +56,7 @@ DASHBOARDS: Mapping[str, Mapping[str, Sequence[Panel]]] = {
             ),
             Panel(
                 "Oldest unread record",
-                "Age of the oldest unacknowledged raw record.",
+                "Age of the oldest raw record that is not acknowledged yet.",
                 "max(cdc_partition_lag_seconds{PODS})",
                 "oldest",
                 "s",
@@ -92,7 +92,7 @@ DASHBOARDS: Mapping[str, Mapping[str, Sequence[Panel]]] = {
         "Is it keeping up?": (
             Panel(
                 "Records read",
-                "Raw records that were read and have an outcome.",
+                "Raw records that have been read and have an outcome.",
                 _rate("cdc_records_in_total", "source"),
                 "{{source}}",
                 "cps",
@@ -189,7 +189,7 @@ DASHBOARDS: Mapping[str, Mapping[str, Sequence[Panel]]] = {
             Panel("Partitions", "Partitions owned by each pod.", "sum by (pod) (cdc_partitions_assigned{PODS})"),
             Panel(
                 "Rebalances",
-                "How often each pod lost its partitions in the last hour.",
+                "Number of times each pod lost its partitions in the last hour.",
                 _came("cdc_rebalances_total", "pod", "1h"),
             ),
             Panel(
@@ -206,7 +206,7 @@ DASHBOARDS: Mapping[str, Mapping[str, Sequence[Panel]]] = {
         "Is it healthy?": (
             Panel(
                 "Processes",
-                "Processes that report metrics. Without one, no table is written.",
+                "Processes that report metrics. Without a sink, no table is written.",
                 "count(cdc_sink_lag_records{PODS}) or vector(0)",
                 "processes",
                 steps=((None, "red"), (1, "green")),
@@ -214,7 +214,7 @@ DASHBOARDS: Mapping[str, Mapping[str, Sequence[Panel]]] = {
             ),
             Panel(
                 "Records behind",
-                "Records that were not applied when the newest batch ended.",
+                "Records that had not been applied when the newest batch ended.",
                 "max(cdc_sink_lag_records{PODS})",
                 "records",
                 steps=((None, "green"), (100_000, "orange")),

@@ -59,7 +59,7 @@ def check(config: Path, readers: str | None, connect: bool, certify: Path | None
         show(answer)
     if certify is not None:
         if any(one.state == "WRONG" and one.subject in checks.NEEDED_BY_SPARK for one in found):
-            raise FatalError("nothing was certified, because Spark needs the checks that failed")
+            raise FatalError("nothing was certified, because checks that Spark needs have failed")
         from spark_sink.commands.certification import write_certificate
 
         write_certificate(loaded, certify, show)

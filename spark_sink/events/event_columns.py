@@ -48,7 +48,7 @@ class EventColumns(Sequence[Event]):
         if isinstance(place, slice):
             start, stop, step = place.indices(len(self))
             if step != 1:
-                raise ValueError("events can only be sliced in order, without a step")
+                raise ValueError("events can be sliced only in order and without a step")
             return EventColumns(self.columns.slice(start, max(0, stop - start)))
         if place not in range(-len(self), len(self)):
             raise IndexError(place)

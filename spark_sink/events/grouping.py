@@ -203,7 +203,7 @@ def _wrong(
     kind: str | None, op: str | None, table: str | None, after: bytes | None, *, moved: bool
 ) -> tuple[Reason, str] | None:
     if kind is None:
-        return Reason.UNDECODABLE, "the record is not an Avro change event with envelope version 1"
+        return Reason.UNDECODABLE, "the record is not an Avro event with envelope version 1"
     if table is None:
         return Reason.TABLE_UNKNOWN, "the row event has no table"
     if op not in OPERATIONS:

@@ -256,14 +256,14 @@ class Actions:
     def relayout(self, target: str, argument: str | None) -> RequestAnswer:
         """Rewrite a table's files in the configured layout, while other tables continue."""
         if self._relayout is None:
-            raise FatalError("only Spark rewrites tables, and it is not running")
+            raise FatalError("Spark has to rewrite the table, but it is not running")
         self._known(target)
         return self._relayout(target, argument)
 
     def reload(self, target: str, argument: str | None) -> RequestAnswer:
         """Begin, end or cancel a reload, which replaces a table's rows in one commit."""
         if self._reload is None:
-            raise FatalError("only Spark reloads tables, and it is not running")
+            raise FatalError("Spark has to reload the table, but it is not running")
         self._known(target)
         return self._reload(target, argument)
 
@@ -275,7 +275,7 @@ class Actions:
     def erase(self, target: str, argument: str | None) -> RequestAnswer:
         """Erase the row whose key has this digest."""
         if self._erase is None:
-            raise FatalError("only Spark erases rows, and it is not running")
+            raise FatalError("Spark has to erase the row, but it is not running")
         if self._relayout is not None and target in self._relayout.rewriting():
             raise FatalError("its files are being rewritten; run the command again afterwards")
         answer = self._erase(target, argument)

@@ -101,7 +101,7 @@ def due(files: TableFiles, rules: MaintenanceRules, vacuumed: float | None, now:
     if files.unsaved >= UNSAVED:
         found.append(DueStep(Step.CHECKPOINT, f"{files.unsaved} commits since the last checkpoint of the log"))
     if files.remembered_days < rules.keep_days + _MARGIN_DAYS:
-        why = f"the log has kept removed files for {files.remembered_days:g} days"
+        why = f"the log keeps removed files for {files.remembered_days:g} days"
         found.append(DueStep(Step.REMEMBER, why))
     if vacuumed is None or now - vacuumed >= _DAY:
         found.append(DueStep(Step.VACUUM, "not done yet" if vacuumed is None else "a day has passed"))

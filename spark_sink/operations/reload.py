@@ -177,8 +177,10 @@ class Reload:
             if pos >= reached.get(scope, ""):
                 return
         found = (
-            "every event of the load (operation r) has a lower position than the table's newest row; under native "
-            "order, a load needs a new epoch"
+            (
+                "all events of the load (operation r) have lower positions than the table's newest row; under native "
+                "order, a load needs a new epoch"
+            )
             if is_loaded
             else "no event of a load (operation r) is waiting"
         )

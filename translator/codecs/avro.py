@@ -66,7 +66,7 @@ class AvroCodec:
         body = io.BytesIO(value[len(self._header) :])
         event = event_of_datum(body)
         if body.read(1):
-            raise ValueError("the datum is followed by unexpected bytes")
+            raise ValueError("unexpected bytes follow the datum")
         return event
 
 

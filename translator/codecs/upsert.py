@@ -136,8 +136,7 @@ class UpsertCodec:
         if self._options.truncate == "drop":
             return []
         raise refusal(
-            "this format cannot represent a truncate; to skip truncates, set truncate: drop, but consumers "
-            "then keep the rows"
+            "this format cannot represent a truncate; to skip it, set truncate: drop, but consumers then keep the rows"
         )
 
     def _record(self, event: ChangeEvent, form: Rows, row: _UpsertRow) -> Record:

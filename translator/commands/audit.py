@@ -55,7 +55,7 @@ def audit(
         raise ConfigError("--partition requires --topic")
     if partition is None and (first, end) != (None, None):
         raise ConfigError(
-            "--from and --to require --topic and --partition, because an offset is only valid within one partition"
+            "--from and --to require --topic and --partition, because an offset is valid only within one partition"
         )
     settings = settings_module.load(config)
     # Imported here so that help and `translator translate` start without Kafka clients.

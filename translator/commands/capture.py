@@ -43,7 +43,7 @@ def capture(config: Path, count: int, partition: int | None, first: int | None, 
     which no such copy can be made are skipped, and the exit code is then 1.
     """
     if first is not None and partition is None:
-        raise ConfigError("--from requires --partition, because an offset is only valid within one partition")
+        raise ConfigError("--from requires --partition, because an offset is valid only within one partition")
     settings = settings_module.load(config)
     for source in settings.sources:
         if source.name in settings.masked_sources and any(matches(topic, entry) for entry in source.topics):

@@ -192,7 +192,7 @@ def print_report(report: ReplayReport, *, execute: bool) -> None:
         click.echo(f"… and {len(report.impossible) - _NAMED} more")
     print_held(report.blocked)
     for of in sorted(report.caught_up, key=lambda of: of.name):
-        hold = "the service releases the hold when it reads the next message in that partition"
+        hold = "the service releases the hold when it reads the next message of that partition"
         click.echo(f"{shown(str(of))}: all letters have been replayed; {hold}")
     totals = " ".join(f"{name}={sum(getattr(group, name) for group in report.groups.values())}" for name in counts)
     click.echo(f"{'replayed' if execute else 'dry run'}: {totals} before={report.before}")

@@ -101,7 +101,7 @@ def translate(
     messages = [line.message for line in given]
     if config is not None:
         if dialect is not None or options:
-            raise click.UsageError("-c already determines the dialect and its options; remove -d and -o")
+            raise click.UsageError("-c determines the dialect and its options; remove -d and -o")
         translator = _configured(config, source, messages)
     elif dialect is None:
         raise click.UsageError("choose the dialect with -d, or use the source's configuration with -c")

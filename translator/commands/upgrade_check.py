@@ -70,8 +70,8 @@ def _print(report: UpgradeReport) -> None:
         for place in group.first:
             click.echo(f"  {place}")
     if not report.records:
-        say("warning: the group has committed no records that still exist, so nothing was compared")
+        say("warning: nothing was compared, because no record that the group has committed still exists")
     if report.not_found:
-        say(f"warning: the output of {report.not_found} record(s) no longer exists; compare more recent records")
+        say(f"warning: the output of {report.not_found} record(s) no longer exists; compare newer records")
     counts = ("records", "equal", "different", "not_found", "not_compared")
     click.echo(" ".join(f"{name}={getattr(report, name)}" for name in counts))

@@ -494,8 +494,8 @@ class Settings(Section):
     def _held_is_no_error(self) -> Settings:
         if ErrorCode.HELD in self.on_error:
             raise ValueError(
-                "on_error: HELD cannot have a policy, because hold_table assigns this code to later messages "
-                "of a held table"
+                "on_error: HELD cannot have a policy, because hold_table gives this code to later messages of a "
+                "held table"
             )
         if self.on_error.get(ErrorCode.CONTRADICTION) == "dead_letter":
             raise ValueError(

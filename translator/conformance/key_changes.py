@@ -82,8 +82,8 @@ def key_changes(subject: Subject) -> None:
             _check_rows(change, moves, apart)
     if not found:
         raise NotApplicable(
-            "the cases contain no JSON message that changes a row's key, or the plug-in rejects it with any other "
-            "key. Add such a case, or test this property in the plug-in's own tests"
+            "no case has a JSON message that changes a row's key, or the plug-in rejects that message with any "
+            "other key. Add such a case, or test this property in the plug-in's own tests"
         )
 
 

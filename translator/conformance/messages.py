@@ -85,7 +85,7 @@ def masked_copies(subject: Subject) -> None:
             check_maskable(trial.dialect)
         except ConfigError:
             raise NotApplicable(
-                "the plug-in has no `masked_value`, so `translator capture --mask` refuses its topics"
+                "without `masked_value`, `translator capture --mask` refuses the plug-in's topics"
             ) from None
         events = trial.events(message)
         if events is None:
@@ -154,7 +154,7 @@ def determinism(subject: Subject) -> None:
         "a second time": digests(plugin, cases),
         "in the opposite order": digests(plugin, cases, backward=True),
         "in another process": digests_elsewhere(package, cases, seed="1", backward=False),
-        "in another process, in the opposite order": digests_elsewhere(package, cases, seed="4242", backward=True),
+        "in another process, and in reverse order": digests_elsewhere(package, cases, seed="4242", backward=True),
     }
     names = [f"case {case.name}, message {n}" for case in cases for n in range(1, len(case.messages) + 1)]
     for where, there in others.items():

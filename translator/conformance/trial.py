@@ -51,7 +51,7 @@ class Trial:
             raise Failed(
                 f"case {self._case}: within {_time_limit.SECONDS} s, the plug-in returned no result for a message or "
                 "for a variant of it",
-                "Correct this first, because this property was not tested further",
+                "Correct this first: the property was not tested any further",
             )
         return self._files.translate(message)
 

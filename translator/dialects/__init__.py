@@ -112,8 +112,8 @@ def check_time(dialect: Dialect, stuck: float) -> None:
     longest = CALLS_PER_MESSAGE * SECONDS
     if isinstance(dialect, Contained) and stuck <= longest:
         raise ConfigError(
-            f"dialect {dialect.name} is a plug-in, which may take {longest} s for a message; set timing.stuck to more "
-            f"than {longest} (now {stuck:g})"
+            f"dialect {dialect.name} is a plug-in and may take {longest} s for a "
+            f"message; set timing.stuck to more than {longest} (now {stuck:g})"
         )
 
 

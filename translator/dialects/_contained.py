@@ -88,8 +88,8 @@ class Contained:
         """Check that a reason is a keyword, because it becomes a metric label."""
         if not _REASON.fullmatch(reason):
             raise BrokenRule(
-                "the reason to skip the message is not a keyword: a lower-case letter, followed by up to 39 lower-case "
-                "letters, digits and underscores"
+                "the reason to skip the message is not a keyword; expected a lower-case letter, followed by up to "
+                "39 lower-case letters, digits and underscores"
             )
         if reason not in self._reasons and len(self._reasons) >= MOST_REASONS:
             raise BrokenRule(f"the dialect has more than {MOST_REASONS} reasons to skip messages")

@@ -51,7 +51,7 @@ def parse(value: bytes, limits: Limits, rows: Rows = _NO_ROWS, *, several: str =
     except MessageError as error:
         if error.code is not ErrorCode.MALFORMED_JSON or not _is_sequence(value):
             raise
-        reason = f"the first JSON value is followed by more text. Does the record contain several messages? {several}"
+        reason = f"more text follows the first JSON value. Does the record contain several messages? {several}"
         raise MessageError(ErrorCode.MALFORMED_JSON, reason) from None
 
 
@@ -152,7 +152,7 @@ def check_distinct(value: bytes, parsed: Any, *, members: int = -1) -> None:
         check_names(value.decode("utf-8-sig"))
     except RecursionError:
         raise MessageError(
-            ErrorCode.LIMIT_EXCEEDED, "the JSON is nested too deeply to compare its member names"
+            ErrorCode.LIMIT_EXCEEDED, "the JSON is nested too deeply to compare the names of its members"
         ) from None
 
 

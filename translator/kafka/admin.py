@@ -144,7 +144,7 @@ class TopicAdmin:
         try:
             return set(self._admin.list_topics(timeout=_TIMEOUT).topics)
         except KafkaException as error:
-            raise RetryableError(f"no broker returned the list of topics: {_reason(error)}") from None
+            raise RetryableError(f"no broker returned a list of topics: {_reason(error)}") from None
 
     def ensure(self, settings: Settings) -> None:
         """Create missing output topics, or report them.

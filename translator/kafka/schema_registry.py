@@ -147,7 +147,7 @@ def _alone(schema: Schema, schema_id: int, limit: int) -> str:
     if schema.references:
         names = ", ".join(quote(reference.name, 100) for reference in schema.references[:5])
         reason = (
-            f"schema {schema_id} of the registry refers to other schemas ({names}), which this release does not support"
+            f"the registry's schema {schema_id} refers to other schemas ({names}), which this release does not support"
         )
         raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, reason)
     size = len(text.encode())

@@ -64,11 +64,7 @@ def _brokers(settings: Settings, admin: TopicAdmin, say: Callable[[str], None]) 
 
 def _group(settings: Settings, admin: TopicAdmin) -> list[Check]:
     admin.check_group(settings.group)
-    return [
-        Check(
-            f"group {settings.group}", "ok", "the brokers report nothing that would prevent this user from joining it"
-        )
-    ]
+    return [Check(f"group {settings.group}", "ok", "according to the brokers, this user can join it")]
 
 
 def _source(settings: Settings, source: Source, admin: TopicAdmin, there: set[str]) -> list[Check]:

@@ -46,7 +46,9 @@ Refused: TypeAlias = Callable[[str, MessageError], None]
 
 Answer = TypeVar("Answer")
 
-_AGAIN = "Remove the projection from the service's configuration, delete its topics, and run this command again"
+_AGAIN = (
+    "Remove the projection from the service's configuration, delete the projection's topics, and run this command again"
+)
 
 SchemaKey: TypeAlias = tuple[str, str | None, str | None, str | None, str]
 

@@ -102,7 +102,7 @@ class _Table:
             parts = tree.args.get("actions") or []
         for part in parts:
             if not self._change(part):
-                raise ConfigError(f"statement {number}: a part of the statement is not understood: {part.key}")
+                raise ConfigError(f"statement {number}: a part of it is not understood: {part.key}")
 
     def _change(self, part: exp.Expr) -> bool:
         """Apply one part of a statement, and return whether it is understood."""

@@ -124,7 +124,9 @@ class Metrics:
         self._translated = counter("cdc_records_translated_total", "Raw records that became events.")
         self._learned = counter("cdc_records_learned_total", "Raw records that contained metadata for the catalog.")
         self._dead = counter("cdc_records_dead_total", "Raw records that became dead letters.", "code")
-        self._skipped = counter("cdc_records_skipped_total", "Raw records that contain no change by design.", "reason")
+        self._skipped = counter(
+            "cdc_records_skipped_total", "Raw records without a change, such as tombstones.", "reason"
+        )
         self._events = counter("cdc_events_out_total", "Events translated, by operation (rows) or kind.", "op")
         self._changes = Counter(
             "cdc_table_events_total",
@@ -149,7 +151,10 @@ class Metrics:
         self._series: dict[tuple[MetricWrapperBase, tuple[str, ...]], MetricWrapperBase] = {}
         self._lag = Gauge(
             "cdc_source_lag_seconds",
-            "Time from the source commit of the last event to its acknowledgement. Absent without commit times.",
+            (
+                "Time from the commit of the last event at the source to its acknowledgement. Absent without commit "
+                "times."
+            ),
             ("source",),
             registry=self.registry,
         )
@@ -169,7 +174,7 @@ class Metrics:
         )
         self._lag_seconds = Gauge(
             "cdc_partition_lag_seconds",
-            "Age of the oldest unacknowledged record of an owned partition, by its timestamp. 0 when idle.",
+            "Age of the oldest unacknowledged record of an owned partition, by its timestamp. It is 0 when idle.",
             PARTITION,
             registry=self.registry,
         )
@@ -190,7 +195,10 @@ class Metrics:
         )
         self._native = counter(
             "cdc_native_messages_total",
-            "Raw records of sources with a native path, by outcome: translated on that path, or the reason why not.",
+            (
+                "Raw records of sources with a native path, by outcome: translated on that path, or the reason why "
+                "they were not."
+            ),
             "outcome",
         )
         self.native_disabled = Gauge(
@@ -201,25 +209,29 @@ class Metrics:
             registry=self.registry,
         )
         self.gaps = counter("cdc_gaps_accepted_total", "Accepted gaps (--accept-gap).")
-        self.missing = counter("cdc_offsets_missing_total", "Offsets in accepted gaps, if their number is known.")
+        self.missing = counter(
+            "cdc_offsets_missing_total", "Offsets in accepted gaps, as far as their number is known."
+        )
         self.transactions = Summary(
             "cdc_transaction_seconds",
-            "Seconds that ending a transaction took (delivery: exactly_once).",
+            "Seconds that it took to end a transaction (delivery: exactly_once).",
             registry=self.registry,
         )
         self.in_flight = Gauge(
-            "cdc_batches_in_flight", "Batches read but not yet acknowledged.", registry=self.registry
+            "cdc_batches_in_flight", "Batches that were read but are not acknowledged yet.", registry=self.registry
         )
         self.events_in_flight = Gauge(
             "cdc_events_in_flight",
-            "Records passed to the producer without a delivery report yet.",
+            "Records that were passed to the producer and have no delivery report yet.",
             registry=self.registry,
         )
         self.bytes_waiting = Gauge(
-            "cdc_bytes_waiting", "Bytes of raw records read but not yet translated.", registry=self.registry
+            "cdc_bytes_waiting",
+            "Bytes of raw records that were read but are not translated yet.",
+            registry=self.registry,
         )
         self.waiting = Gauge(
-            "cdc_partitions_waiting", "Partitions whose next record waits for metadata.", registry=self.registry
+            "cdc_partitions_waiting", "Partitions whose next record is waiting for metadata.", registry=self.registry
         )
         self.held = Gauge(
             "cdc_tables_held",
@@ -247,7 +259,7 @@ class Metrics:
         self.assigned = Gauge("cdc_partitions_assigned", "Partitions that this process owns.", registry=self.registry)
         info = Gauge(
             "cdc_build_info",
-            "Always 1. The labels contain the version, and the dialect plug-ins in use, with their versions.",
+            "Always 1. The labels contain the version, and the dialect plug-ins in use with their versions.",
             ("version", "plugins"),
             registry=self.registry,
         )

@@ -72,8 +72,8 @@ class MetadataCatalog:
         known = self._document_bytes[source] - len(self._documents.get((source, key), b""))
         if known + len(document) > allowed:
             reason = (
-                f"the source's metadata documents have {known} bytes; with this document of {len(document)} bytes, "
-                f"they would exceed {allowed} (limits.metadata_bytes)"
+                f"the source's metadata documents have {known} bytes; another "
+                f"{len(document)} bytes would exceed {allowed} (limits.metadata_bytes)"
             )
             raise MessageError(ErrorCode.LIMIT_EXCEEDED, reason)
 

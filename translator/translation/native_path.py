@@ -212,7 +212,7 @@ def _rows(translator: Translator) -> NativeRows | str:
         return f"dialect {dialect.name} does not support it"
     if isinstance(dialect, Guarded) and not isinstance(dialect.guard(), (NativeGuard, NoneType)):
         return "a check must process every change"
-    return dialect.native_rows() or "the options of the source require the plain path for all messages"
+    return dialect.native_rows() or "with these options, all messages of the source take the plain path"
 
 
 def _native_codec(codec: Encoder) -> NativeCodec | None:

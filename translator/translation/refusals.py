@@ -36,7 +36,7 @@ _FIXED_TEXTS: Mapping[ErrorCode, str] = {
     ErrorCode.SCHEMA_MISSING: "the message refers to metadata or a schema that is unknown",
     ErrorCode.AMBIGUOUS_VARIANT: "the meaning depends on the writer, which must be declared (options)",
     ErrorCode.CONTRADICTION: "the message contradicts the source's options",
-    ErrorCode.UNSUPPORTED_SHAPE: "the message was understood, but cannot be translated exactly",
+    ErrorCode.UNSUPPORTED_SHAPE: "the message was understood, but has no exact translation",
     ErrorCode.KEY_MISSING: "the row has no key",
     ErrorCode.KEY_CHANGE_INCOMPLETE: "a key change lacks some key columns",
 }

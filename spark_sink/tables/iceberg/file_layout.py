@@ -76,8 +76,8 @@ def check_format_version(stored: int, layout: FileLayout) -> None:
     if wanted is not None and stored > wanted:
         raise Refused(
             Reason.TABLE_REFUSED,
-            f"the table has format version {stored}, and Iceberg cannot change it back to {wanted}. Give the table "
-            "another name in tables.rename, and rebuild it under that name",
+            f"the table has format version {stored}, and Iceberg cannot change it back to {wanted}. To change "
+            f"it, give the table another name in tables.rename and rebuild it under that name",
         )
 
 

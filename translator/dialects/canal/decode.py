@@ -253,7 +253,9 @@ def _bodies(parsed: Sequence[Any]) -> list[Any]:
     bodies: list[Any] = []
     for value in parsed:
         if value == []:
-            raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, "the value is an empty JSON array and contains no message")
+            raise MessageError(
+                ErrorCode.UNSUPPORTED_SHAPE, "the value is an empty JSON array, so it contains no message"
+            )
         bodies += value if isinstance(value, list) else [value]
     return bodies
 

@@ -354,8 +354,8 @@ def _refuse(code: ErrorCode, reason: str) -> Rule:
     return rule
 
 
-_TWO_IMAGES = "a new row has images in both data and old, which no known writer sends"
-_OLD_ONLY = "an UPDATE has rows only in old, which no known writer sends"
+_TWO_IMAGES = "a new row has an image in data and another one in old; no known writer sends this"
+_OLD_ONLY = "an UPDATE has rows only in old; no known writer sends this"
 
 _RULES: Mapping[tuple[str, bool, bool], Rule] = {
     # (type, rows in data, rows in old)

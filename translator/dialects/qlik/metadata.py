@@ -50,7 +50,7 @@ class Metadata(Struct, frozen=True, dict=True):
     def _writer_schema(self) -> WriterSchema:
         text = self.document.data_schema
         if text is None:
-            reason = "the message's metadata has no dataSchema, which is required to read Avro"
+            reason = "the metadata of the message has no dataSchema, and Avro cannot be read without it"
             raise MessageError(ErrorCode.MISSING_FIELD, reason, path="$.messageSchemaId")
         return WriterSchema(text.encode(), self.limits, self.reading)
 

@@ -19,8 +19,7 @@ def _open(sample: Sequence[ReadMessage]) -> Iterator[Proposal]:
     writers = [change.writer for read in sample for change in read.changes]
     if any(writer.variant == "custom_json" and writer.variant_basis == "inferred" for writer in writers):
         why = (
-            "the sections do not have Replicate's default names; declare the names from the task's Message Format "
-            "dialog"
+            "the sections do not have Replicate's default names; declare the names in the task's Message Format dialog"
         )
         yield Proposal("message_format", None, "unknown", why)
     rows = [change for read in sample for change in read.changes if isinstance(change, RowChange)]
@@ -29,5 +28,5 @@ def _open(sample: Sequence[ReadMessage]) -> Iterator[Proposal]:
             "control_tables",
             None,
             "unknown",
-            f"tables {_OWN}* are Replicate's control tables; use skip to exclude them",
+            f"tables {_OWN}* are Replicate's own control tables; use skip to leave them out",
         )

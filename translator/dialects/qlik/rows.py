@@ -51,7 +51,7 @@ def read_sections(frame: Frame, op: str, limits: Limits, *, has_key: bool) -> Se
     if op != "u" and _has_value(before):
         raise MessageError(
             ErrorCode.INVALID_FIELD,
-            "beforeData contains a row, but only an UPDATE or a DELETE can have one",
+            "beforeData contains a row, which only an UPDATE or a DELETE can have",
             path=f"{frame.path}.beforeData",
         )
     return Sections(before if op == "u" else None, data, data)

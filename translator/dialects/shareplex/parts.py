@@ -107,7 +107,7 @@ def _key(part: Part) -> list[object] | None:
 
 def _alone(half: Part) -> MessageError:
     reason = (
-        f"the other half of {half.operation} is missing from the value; halves are matched by trans and seq or, if "
-        "adjacent, by rowid or the configured key"
+        f"the other half of {half.operation} is missing from the value; halves match by "
+        f"trans and seq or, if adjacent, by rowid or the configured key"
     )
     return MessageError(ErrorCode.UNSUPPORTED_SHAPE, reason, path=f"$[{half.place}].meta.op")

@@ -88,7 +88,7 @@ def pair(row: RowContext, before: Cells, after: Cells) -> RowChange:
     """
     if not after.names.keys() >= before.names.keys():
         lacking = next(name for name in before.names if name not in after.names)
-        reason = f"UPDATE AFTER lacks column {quote(lacking)} of UPDATE BEFORE, so the column may be unchanged or NULL"
+        reason = f"UPDATE AFTER lacks column {quote(lacking)} of UPDATE BEFORE, so this column may be unchanged or NULL"
         raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, reason, path="$.data")
     schema = _schema(row, before, after)
     changed = _changed(before, after) if len(before.names) == len(after.names) else None
