@@ -432,7 +432,7 @@ class Settings(_Section):
     lineage: Lineage | None = Field(
         default=None,
         description=(
-            "OpenLineage receiver to inform about the canonical topic, the tables and their columns. If unset, nothing "
+            "Where to send OpenLineage events about the canonical topic, the tables and their columns. If unset, nothing "
             "is reported."
         ),
     )

@@ -22,7 +22,7 @@ TOTAL = "all"
 """The key range of the row with the sum of all ranges. The job inserts this row last."""
 
 WEIGHT_DIGITS = 8
-"""The number of hexadecimal digits of the key's hash that form the weight of a row."""
+"""The number of hexadecimal digits that a row's weight takes from the hash of its key."""
 
 LEAST_DIGITS = 2
 """The minimum number of digits that identify a range. With too few ranges, a tool that distributes rows by key might

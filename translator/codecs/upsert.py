@@ -125,7 +125,7 @@ class UpsertCodec:
             return [_UpsertRow(row.key)]
         if self._may_lack_columns(event, schema):
             remedy = "declare the columns of the table, or choose unavailable: omit"
-            raise refusal(f"without a schema, it is not known whether the row is complete; {remedy}")
+            raise refusal(f"without a schema, the row may be incomplete; {remedy}")
         return [
             _UpsertRow(change.key, change.after, change.missing)
             for change in changes(row, self._images)

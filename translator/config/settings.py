@@ -413,7 +413,7 @@ class Settings(Section):
     lineage: Lineage | None = Field(
         default=None,
         description=(
-            "OpenLineage receiver to inform about the raw topics, the canonical topic, columns and masks. If unset, "
+            "Where to send OpenLineage events about the raw topics, the canonical topic, columns and masks. If unset, "
             "nothing is reported."
         ),
     )

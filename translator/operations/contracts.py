@@ -49,7 +49,7 @@ def newest_schemas(schemas: Iterable[TableSchema], pattern: str = "*") -> dict[T
 
 
 def contract_of(schema: TableSchema, settings: Settings) -> str:
-    """Return the contract that a table fulfills today, as YAML."""
+    """Return a contract that the table meets today, as YAML."""
     return document(schema, _masks(schema, settings))
 
 

@@ -49,7 +49,7 @@ class DeadLetterSearch:
             found[message.offset].add(letter.code)
 
     def of(self, place: Place) -> Mapping[int, set[str]]:
-        """Return the codes of the dead letters by raw offset."""
+        """Return the code of each dead letter by its raw offset."""
         return self._codes[place]
 
     def is_complete(self, place: Place, offset: int) -> bool:

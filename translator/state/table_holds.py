@@ -213,8 +213,8 @@ class Holds:
         return None in self._mine.get(place, {})
 
     def covering(self, place: Partition, offset: int, tables: Collection[TableName]) -> Hold | None:
-        """Return the hold on a message with rows in these tables, or None. Messages before the hold are not
-        affected.
+        """Return the hold that stops a message with rows in these tables, or None. Messages before the hold are
+        not affected.
         """
         held = self._mine.get(place, {})
         for table in (None, *sorted(tables, key=text)) if tables else ():

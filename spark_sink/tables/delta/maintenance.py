@@ -35,8 +35,8 @@ _INTERVAL = re.compile(rf"interval (\d+) ({'|'.join(_UNITS)})s?")
 class DeltaMaintenance:
     """Maintains the Delta tables in a warehouse.
 
-    Vacuum needs no list of versions to keep, because it keeps every file that was part of the table at any time during
-    the days to keep. It removes only files that the log lists, because a table's folder may contain another table.
+    Vacuum needs no list of versions to keep: it keeps every file that was part of the table within the retention
+    period. It removes only files that the log lists, because a table's folder may contain another table.
     """
 
     def __init__(self, warehouse: str) -> None:

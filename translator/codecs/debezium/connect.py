@@ -102,7 +102,7 @@ class TableTypes:
 
     @property
     def floats(self) -> Set[str]:
-        """Columns whose text Connect would misread."""
+        """Columns with text that Kafka Connect would misread."""
         return self._floats
 
     def fit(self, columns: Columns) -> Set[str]:

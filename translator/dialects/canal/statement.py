@@ -102,7 +102,7 @@ def statement_in_place_of_rows(head: Head, spelling: Spelling) -> list[Change]:
 
 
 def end_of_xa(head: Head) -> OtherChange:
-    """Return the event which announces that the rows of an XA transaction are final."""
+    """Return the event for a commit of an XA transaction, which makes its rows final."""
     change = _placed(head, OtherChange("tx", head.declared_writer, head.table, head.db, notes=[XA_COMMITTED]))
     if head.sql is not None:
         change.tx = Tx(head.sql.removeprefix(_XA_COMMIT_STATEMENT))
