@@ -17,7 +17,7 @@ _SAMPLE_SECONDS = 0.2
 
 
 class _Process(NamedTuple):
-    """The fields from a line of /proc/PID/stat: ticks including reaped children, resident pages, and start time in
+    """The fields of a line in /proc/PID/stat: ticks including reaped children, resident pages, and the start time in
     ticks.
     """
 

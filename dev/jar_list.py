@@ -40,7 +40,7 @@ class JarList:
         return self.wanted.with_suffix(".sha256")
 
     def folder(self, *, write_checksums: bool = False) -> Path:
-        """Return the folder with the configurations.
+        """Return the folder that contains the configurations.
 
         Args:
             write_checksums: whether to download the jars again, and write the checksums. Use this after changing the

@@ -2,7 +2,7 @@
 
 The jar is needed only for tables on S3. The compiler needs a JDK. Spark itself needs only a JRE. If the jar cannot be
 built, the command prints one line with the reason, the consequence and the remedy. The exit code is 0, or 1 with
-`--must`. The result is stored in the user's cache under the hash of its source.
+`--must`. The result is kept in the user's cache, under the hash of its source.
 """
 
 from __future__ import annotations

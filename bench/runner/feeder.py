@@ -57,7 +57,7 @@ class Feeding:
         """Return the times when all messages were sent.
 
         Raises:
-            EOFError: the process died. Its standard error has the reason.
+            EOFError: the process died. Its standard error contains the reason.
         """
         found: SentAt
         found, self.lateness = self._connection.recv()

@@ -141,7 +141,7 @@ class StepCosts(NamedTuple):
 
 
 def step_costs(name: str, spec: StreamSpec, rounds: int) -> StepCosts:
-    """Return the costs of a format. Each is the minimum of several alternating rounds after a warm-up."""
+    """Return the costs of a format. Each of them is the minimum of several alternating rounds after a warm-up."""
     stream = generate(name, spec)
     pipeline = MemoryPipeline(stream)
     asyncio.run(pipeline.process(pipeline.batches(stream.messages)))

@@ -45,7 +45,7 @@ def differences(shape: ShopTable, expected: Iterable[Row], found: Iterable[Mappi
 
 
 def shop_row(shape: ShopTable, cells: Mapping[str, Any]) -> Row:
-    """Return a row with the shop's types. The cells may be text, as in the lakehouse."""
+    """Return a row with the shop's types. The cells may be text, as they are in the lakehouse."""
     return {name: None if cell is None else _READ[_kind(shape, name)](cell) for name, cell in cells.items()}
 
 

@@ -49,7 +49,7 @@ class SourceTable:
 
 
 def sources(seed: int) -> list[ShopSource]:
-    """Return the demo's shops whose tools send whole rows."""
+    """Return the shops of the demo whose tools send whole rows."""
     return [one for one in shop_sources(seed) if one.name != WITHOUT_WHOLE_ROWS]
 
 

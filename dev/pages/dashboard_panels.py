@@ -333,4 +333,4 @@ DASHBOARDS: Mapping[str, Mapping[str, Sequence[Panel]]] = {
         ),
     },
 }
-"""Each chart's panels, by the question that they answer. Single figures answer the first question."""
+"""The panels of each chart, by the question that they answer. Single figures answer the first question."""

@@ -2,8 +2,8 @@
 
 The translator runs in the page with Pyodide, which is Python compiled to WebAssembly. Pyodide is downloaded from npm
 and msgspec's wheel for it from PyPI, both by hash, into build/docs-assets. All other packages run as pure Python, and
-are copied from this environment. The page loads nothing from elsewhere. The samples are rendered in advance, so they
-need no scripts.
+are copied from this environment. The page loads nothing from any other place. The samples are rendered in advance, so
+they need no scripts.
 """
 
 from __future__ import annotations

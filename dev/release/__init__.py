@@ -1,1 +1,1 @@
-"""The parts of a release (packages, images, charts and the bill of materials), and the tools that check them."""
+"""Build the parts of a release (packages, images, charts and the bill of materials), and check them with tools."""

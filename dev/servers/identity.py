@@ -21,7 +21,7 @@ AUDIENCE = "kafka"
 NO_AUDIENCE = "nothing"
 """The scope for tokens with another audience."""
 SHORT = "short"
-"""The scope for tokens that live `SHORT_SECONDS`."""
+"""The scope for tokens that live only `SHORT_SECONDS`."""
 SHORT_SECONDS = 20
 
 

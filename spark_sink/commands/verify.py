@@ -103,7 +103,7 @@ def verify(
     checksums (`spark-sink checksums`).
 
     The running sink is not involved. All rows must fit into memory. The exit code is 3 if rows differ. It is 4 if a
-    comparison with --against is inconclusive for some rows, and finds no difference in the others.
+    comparison with --against finds no difference, but is inconclusive for some rows.
 
     If TABLE, or the source of --against, no longer exists, --forget deletes the results that were recorded for it.
     """

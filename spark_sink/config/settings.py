@@ -383,7 +383,7 @@ class Spark(_Section):
     master: str | None = Field(
         default=None,
         pattern=r"^(local(\[(\*|[1-9][0-9]*)(, *[0-9]+)?\])?|local-cluster\[.+\]|spark://.+|k8s://.+|yarn)$",
-        description="Spark master, such as `local[2]`. Defaults to the master from spark-submit.",
+        description="Spark master, such as `local[2]`. If unset, the master comes from spark-submit.",
     )
     memory: str | None = Field(
         default=None, description="Driver memory, such as `4g`. Applies only if this process starts Spark."

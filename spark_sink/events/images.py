@@ -28,7 +28,7 @@ class Examined(NamedTuple):
 
 
 class ImageReader:
-    """Reads one table's images in a batch."""
+    """Reads the images of one table in a batch."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan

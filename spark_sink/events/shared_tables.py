@@ -1,7 +1,7 @@
 """Several source tables can share a lakehouse table, as declared in `tables.shared` (docs/sink-design.md, R16).
 
-A key column with the source table's name separates the rows from different source tables. Scopes contain this name,
-too. One raw partition may have events for many tables, and truncating one table must not affect the others.
+A key column with the name of the source table keeps the rows of different source tables apart. Scopes contain this
+name, too. One raw partition may have events for many tables, and truncating one table must not affect the others.
 """
 
 from __future__ import annotations

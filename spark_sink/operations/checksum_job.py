@@ -80,7 +80,7 @@ def job(type: DatabaseType, table: TableId, columns: ComparedColumns, rows: int)
 
 
 def row_query(type: DatabaseType, table: TableId, columns: ComparedColumns, digits: str) -> str:
-    """Return a query for the key of a row.
+    """Return a query that finds the key of a row by its hash.
 
     Args:
         digits: the first digits of the key's hash.

@@ -52,7 +52,7 @@ def parse_options(text: str) -> RebuildOptions:
 
 
 def options_for_table(batches: BatchTable, without: Sequence[str]) -> RebuildOptions | None:
-    """Return the options for a rebuild in place, or None if it has none.
+    """Return the options of a rebuild in place. Return None if there are none.
 
     Raises:
         ConfigError: a range is not valid.

@@ -46,7 +46,7 @@ class Verified(msgspec.Struct):
         compared: the number of rows in the table that were compared.
         missing: the keys of rows that only the topic has.
         extra: the keys of rows that only the table has.
-        different: the keys of rows with different values. `columns` has the number of differences by column.
+        different: the keys of rows with different values. `columns` has the number of differences in each column.
         duplicated: the keys that occur in several rows of the table.
         ranges: the ranges in which several rows differ from a source's checksums. Each is identified by the first
             digits of its key hashes.

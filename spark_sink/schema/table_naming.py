@@ -51,7 +51,8 @@ class TablePattern:
         """Parse a pattern.
 
         Raises:
-            ValueError: the pattern has unknown parts, lacks `{table}`, or has text that is not allowed in folder names.
+            ValueError: the pattern has an unknown part, lacks `{table}`, or has text that is not allowed in the name of
+                a folder.
         """
         parts = []
         for literal, field, spec, conversion in string.Formatter().parse(text):

@@ -1,4 +1,4 @@
-"""A daemon for PySpark's worker processes that is not stopped by SIGTERM. The daemon reads from the JVM through a pipe,
+"""Run a daemon for PySpark's worker processes that SIGTERM does not stop. The daemon reads from the JVM through a pipe,
 and exits when the JVM does.
 
 Spark runs it as a module (`spark.python.daemon.module`) on the driver and the executors. Before and after every task,

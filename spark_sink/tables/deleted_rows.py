@@ -86,7 +86,9 @@ class _Generation(Struct, frozen=True):
 
 
 class _Stamp(Struct, frozen=True):
-    """The part of a footer that every format has. If a file is from before release 0.1.0, it has no format."""
+    """The part of a footer that is the same in every format. If a file is from before release 0.1.0, it has no
+    format.
+    """
 
     format: int = 0
     release: str = ""

@@ -66,7 +66,7 @@ class SplitKeyChanges:
 def halves(event: ChangeEvent, schema: TableSchema | None) -> tuple[ChangeEvent, ChangeEvent]:
     """Return the delete of the old row and the insert of the new one.
 
-    Both have the event's position, because they are for different rows.
+    They are for different rows, so both have the event's position.
 
     Raises:
         MessageError: the new row lacks a column that the old row could have.

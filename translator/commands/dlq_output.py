@@ -26,7 +26,7 @@ _NAMED = 10
 
 
 def facts(found: StoredLetter, *, masked: bool) -> dict[str, Any]:
-    """Return the facts about a dead letter as JSON. They never include row data, nor table names if columns are
+    """Return the facts about a dead letter as JSON. They never include row data, and no table names if columns are
     masked.
     """
     letter, message = found.letter, found.letter.message

@@ -78,7 +78,9 @@ class Subject(Struct, frozen=True):
     carriers: dict[str, Any] = {}
 
     def messages(self) -> Iterator[tuple[str, Trial, Message]]:
-        """Return each message with its name. Earlier messages in the same case have already been translated."""
+        """Return each message together with its name. Earlier messages in the same case have already been
+        translated.
+        """
         for case in self.cases:
             trial = Trial(self.plugin, case)
             for number, message in enumerate(case.messages, 1):

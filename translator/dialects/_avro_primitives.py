@@ -77,7 +77,7 @@ def int_end(data: bytes, at: int) -> int:
 
 
 def sized_start(data: bytes, at: int) -> tuple[int, int]:
-    """Return the start (after the length) and the end of text or bytes."""
+    """Return where text or bytes start, after the length, and where they end."""
     length = data[at]
     if not length & 0x81:
         return at + 1, at + 1 + (length >> 1)

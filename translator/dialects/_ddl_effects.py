@@ -118,7 +118,7 @@ def is_row_statement(sql: str, grammar: str) -> bool:
 
 
 def _is_code(words: Sequence[Token]) -> bool:
-    """Return whether a procedure, trigger or block begins with these words. Such code runs later, or elsewhere."""
+    """Return whether these words begin a procedure, a trigger or a block. Such code runs later, or elsewhere."""
     head = [token.text.upper() for token in words[:8] if token.kind == WORD]
     if head[:1] in (["BEGIN"], ["DECLARE"]):
         return head not in (["BEGIN"], ["BEGIN", "WORK"], ["BEGIN", "TRANSACTION"])
@@ -591,7 +591,7 @@ _ATTRIBUTES = (
 
 
 def _expression(words: Sequence[Token]) -> list[Token]:
-    """Return the tokens that make up a default."""
+    """Return the tokens that form a default."""
     found: list[Token] = []
     depth = 0
     if len(words) > 2 and words[0].is_word("ON") and words[1].is_word("NULL"):  # Oracle: DEFAULT ON NULL value

@@ -134,7 +134,7 @@ def check_distinct(value: bytes, parsed: Any, *, members: int = -1) -> None:
     one.
 
     A field's colon follows a quote or white space. If strings contain the same bytes, the count of such colons only
-    increases. If it equals the number of parsed fields, no name is repeated. This check takes a tenth of the time of a
+    goes up. If it equals the number of parsed fields, no name is repeated. This check takes a tenth of the time of a
     second parse.
 
     Args:

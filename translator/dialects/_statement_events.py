@@ -23,7 +23,7 @@ class ConcernedTables(Struct, frozen=True):
 
 
 class Filled(Struct, frozen=True):
-    """The value that existing rows have in an added column."""
+    """The value that existing rows have in a column that was added."""
 
     type: str
     """The canonical type."""

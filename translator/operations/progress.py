@@ -16,7 +16,7 @@ class Progress:
     flooded.
 
     Args:
-        total: number of offsets to read, including those without a record.
+        total: number of offsets to read, including those that have no record.
         clock: seconds since any point in time.
     """
 

@@ -79,7 +79,7 @@ def create_app(components: Components, datadir: str) -> BoundedStopApp:
 
 
 def _attach(app: BoundedStopApp, components: Components, stopper: FailStop) -> None:
-    """Make the consumer hand over partitions as the pipeline requires it."""
+    """Make the consumer hand over partitions the way the pipeline requires it."""
 
     def given_up() -> None:
         components.pipeline.forget()

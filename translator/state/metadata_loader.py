@@ -14,7 +14,7 @@ from translator.translation.translate import Translator
 
 
 class LoadedDocument(Struct, frozen=True):
-    """A configured source's document, and whether it was learned."""
+    """A document of a configured source, and whether it was learned."""
 
     source: str
     key: str

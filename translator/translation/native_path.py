@@ -216,7 +216,7 @@ def _rows(translator: Translator) -> NativeRows | str:
 
 
 def _native_codec(codec: Encoder) -> NativeCodec | None:
-    """Return an output's codec if the extension writes its records."""
+    """Return the codec of an output if the extension writes its records."""
     whole = codec.whole if isinstance(codec, FilteredCodec) else codec
     return codec if isinstance(whole, NativeCodec) and isinstance(codec, NativeCodec) else None
 

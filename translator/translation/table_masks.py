@@ -263,7 +263,7 @@ def _leave_names_out(change: RowChange, masks: ColumnMasks, touched: dict[str, M
 
 
 _of_row = re.compile(r"(UPDATE BEFORE )?\$\.").match
-"""A path into the message, which is used as a name in `ext` for a field that was not translated."""
+"""A path into the message. It is the name in `ext` of a field that was not translated."""
 
 
 def _leave_members_out(change: RowChange, *, certain: bool) -> bool:

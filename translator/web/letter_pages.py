@@ -44,7 +44,7 @@ class LetterGroup(NamedTuple):
     """A source's dead letters with one code.
 
     Args:
-        oldest_ms: the time of the oldest open dead letter, or None if no dead letter is open.
+        oldest_ms: the time of the oldest open dead letter, or None if all are closed.
         newest_ms: the time of the newest dead letter in any state.
     """
 

@@ -52,7 +52,7 @@ def meaning(name: str, dialect: str = "") -> Meaning | None:
     """Return what a code or a note means in a dialect, or None for a name that the documentation does not explain.
 
     Args:
-        name: the name, which may include the subject of a note, as in `TZ_ASSUMED=UTC`.
+        name: the name. It may include the subject of a note, as in `TZ_ASSUMED=UTC`.
     """
     found = meanings().get(name.partition("=")[0], ())
     own = f"docs/dialects/{dialect}.md"

@@ -79,7 +79,7 @@ class MessageReading(Struct, frozen=True):
         reason: why the message is a dead letter or was skipped.
         decisions: lines without row data.
         layout: names, types and lengths in the message, without row data.
-        raw: the message as shown next to its events.
+        raw: the message in the form in which it is shown next to its events.
         finding: the result of recognition, if requested.
         refusals: if no dialect recognizes the message, the reason of each dialect by name.
     """

@@ -27,7 +27,7 @@ _BROKER_SECONDS = 10.0
 
 _STATUS_SECONDS = 2.0
 _LETTERS_SECONDS = 10.0
-"""Seconds for which a query is cached, so that brokers are not queried more often when many users read the page."""
+"""Seconds for which a query is cached. Brokers then get no more queries if many users read the page."""
 
 
 class LetterView(Struct, frozen=True):

@@ -84,7 +84,7 @@ class TableTypes:
     """The schema blocks for one table with one schema.
 
     Args:
-        levels: source, database, schema and table. Absent levels are left out of the names.
+        levels: source, database, schema and table. If a level is absent, the names leave it out.
         schema: None derives the type of each column from its values.
     """
 

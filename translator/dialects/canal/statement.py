@@ -115,7 +115,7 @@ def alive(head: Head) -> OtherChange:
 
 
 def _placed(head: Head, change: T) -> T:
-    """Return the change, with the times, positions and notes of its message."""
+    """Return the change with the times, positions and notes of its message."""
     change.ts_commit_us, change.ts_capture_us = head.ts_commit_us, head.ts_capture_us
     change.pos_native, change.tx = head.pos_native, head.tx
     change.notes = [*head.notes, *(change.notes or ())] or None
@@ -144,8 +144,8 @@ def _target(head: Head, effect: Effect) -> ConcernedTables:
 
 
 def _filled(spelling: Spelling, type_: SqlType, literal: Literal) -> Filled | None:
-    """Return the value that canal would send. For an enum or a set, this is the label, regardless of how the writer
-    represents labels in rows.
+    """Return the value that canal would send. For an enum or a set, this is the label, however the writer represents
+    labels in rows.
     """
     text, parsed = mysql_value(type_, literal), parse(type_.text)
     if text is None or parsed is None:

@@ -59,8 +59,8 @@ def bytes_from_numbers(value: object) -> str:
 
 
 class JsonCell(Struct, frozen=True):
-    """Return the text of a cell that is an array or an object, which is how the Flink family writes columns with
-    several values.
+    """Return the text of a cell that is an array or an object. The Flink family writes columns with several values in
+    this way.
     """
 
     text: str

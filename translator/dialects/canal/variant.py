@@ -25,8 +25,7 @@ OldRow: TypeAlias = Row | None
 """An `old` entry may be null or empty if no change is known (§4.1)."""
 
 FORM_CHANGED = datetime(2022, 3, 20, tzinfo=timezone(timedelta(hours=8)))
-"""A DTS instance that was created before this time and has not been restarted since then writes the legacy format
-(§6.1).
+"""If a DTS instance was created before this time and has not been restarted since, it writes the legacy format (§6.1).
 """
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -103,7 +103,7 @@ def read_local(canonical_type: str, reading: Reading, plain: CellReader) -> Cell
 
 
 def read_time(canonical_type: str, reading: Reading, plain: CellReader) -> CellReader:
-    """Return a reader for non-negative times of day. MySQL's times may be negative and longer than a day."""
+    """Return a reader for non-negative times of day. In MySQL, times may be negative and longer than a day."""
     fraction_of = _fraction(reading.digits)
 
     def read(cell: Cell) -> Scalar:

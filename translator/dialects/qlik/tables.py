@@ -208,7 +208,7 @@ def _unknown(topic: str, frame: Frame) -> NoReturn:
 
 
 def _named_by_message(frame: Frame) -> TableName | None:
-    """Read the fields `schema` and `table` that the Message Format may add, in headers or next to them (§1).
+    """Read the fields `schema` and `table`, which the Message Format may add to the headers or next to them (§1).
 
     `data` is not searched, because these names could be columns of the table there.
     """
