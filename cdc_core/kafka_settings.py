@@ -69,8 +69,8 @@ class Kafka(Section):
     oauth_provider_options: dict[str, str] | None = Field(
         default=None,
         description=(
-            "Options for oauth_provider, without secrets. The provider looks for credentials where its cloud library "
-            "looks for them."
+            "Options for oauth_provider, without secrets. The provider finds its credentials wherever its cloud's "
+            "library looks for them."
         ),
     )
     ssl_ca_file: Path | None = Field(

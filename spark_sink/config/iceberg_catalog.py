@@ -71,7 +71,7 @@ class IcebergCatalog(BaseModel):
     )
     name: CatalogName = Field(
         default=FOLDERS,
-        description="Name by which Spark knows the catalog. A jdbc catalog also stores its tables under this name.",
+        description="Name under which Spark knows the catalog. A jdbc catalog also stores its tables under this name.",
     )
     uri: str | None = Field(
         default=None,

@@ -41,7 +41,7 @@ class LayoutSettings(BaseModel):
     )
     format_version: Literal[2, 3] | None = Field(
         default=None,
-        description="Format version of an Iceberg table. Defaults to the newest version that the catalog supports.",
+        description="Format version of Iceberg tables. Defaults to the newest version that the catalog supports.",
     )
     write_mode: WriteMode | None = Field(
         default=None,
@@ -52,7 +52,9 @@ class LayoutSettings(BaseModel):
     )
     features: tuple[Feature, ...] = Field(
         default=(),
-        description="Features of a Delta table. Spark writes tables that use a feature which deltalake lacks.",
+        description=(
+            "Features of a Delta table. If a table uses a feature that deltalake lacks, Spark writes the table."
+        ),
     )
     file_megabytes: int | None = Field(
         default=None,

@@ -151,8 +151,8 @@ class TablesSettings(_Section):
     drops: Literal["park", "keep", "empty"] = Field(
         default="park",
         description=(
-            "What to do if the source table is dropped: park the table, keep its rows, or delete its rows as for a "
-            "truncate."
+            "What to do if the source table is dropped: park the table, keep its rows, or delete its rows as after "
+            "a truncate."
         ),
     )
     rewrites: Literal["park", "mark"] = Field(
@@ -403,7 +403,7 @@ class Spark(_Section):
     )
     conf: dict[str, str] = Field(
         default_factory=dict,
-        description="Additional Spark settings. They override those of the sink.",
+        description="Additional Spark settings. They override the sink's own Spark settings.",
     )
 
     @field_validator("conf")
@@ -432,8 +432,8 @@ class Settings(_Section):
     lineage: Lineage | None = Field(
         default=None,
         description=(
-            "Where to send OpenLineage events about the canonical topic, the tables and their columns. If unset, nothing "
-            "is reported."
+            "OpenLineage receiver for events about the canonical topic, the tables and their columns. If unset, "
+            "nothing is reported."
         ),
     )
     spark: Spark = Spark()

@@ -32,7 +32,7 @@ class MaskSettings(Section):
     )
     column: str = Field(default="*", min_length=1, description="Pattern for column names.")
     type: str = Field(
-        default="*", min_length=1, description="Pattern for canonical types, which docs/envelope/values.md lists."
+        default="*", min_length=1, description="Pattern for canonical types. docs/envelope/values.md lists them."
     )
     length: int | None = Field(
         default=None, ge=1, description="Number of characters to keep with truncate or keep_last."
@@ -65,7 +65,7 @@ class MasksSettings(Section):
     messages: Literal["leave_out", "keep"] = Field(
         default="leave_out",
         description=(
-            "How to store messages that cannot be translated if their source has masks. With `leave_out`, a dead "
+            "How to store messages that cannot be translated, if their source has masks. With `leave_out`, a dead "
             "letter contains the error code and the position, but nothing from the message. With `keep`, a dead "
             "letter contains the whole message, as it does for other sources."
         ),

@@ -199,7 +199,9 @@ class Timing(Section):
         ),
     )
     rebalance: float = Field(
-        default=60, gt=0, description="Maximum time to finish work on partitions before a rebalance hands them over."
+        default=60,
+        gt=0,
+        description="Maximum time to finish the work on partitions before a rebalance hands them over.",
     )
     delivery: float = Field(
         default=40,
@@ -257,8 +259,8 @@ class LatencySettings(Section):
         description=(
             "With delivery: exactly_once, how long a transaction accepts records. Consumers cannot see a record "
             "until its transaction ends, so this time adds to the latency. A lower value leads to more "
-            "transactions per second. If transactions take long to end, the translator makes them longer "
-            "automatically, up to 200 ms."
+            "transactions per second. If it takes long to end a transaction, the translator makes transactions "
+            "longer automatically, up to 200 ms."
         ),
     )
     fetch_ms: int = Field(
@@ -266,10 +268,10 @@ class LatencySettings(Section):
         ge=0,
         le=500,
         description=(
-            "Minimum time between two requests to the same broker for messages. One request costs as much "
+            "Minimum time between two requests for messages to the same broker. One request costs as much "
             "processor time as hundreds of messages. At low message rates, a higher value therefore saves "
-            "processor time. Half of this time adds to the median latency. With 0, the service "
-            "requests more messages as soon as it has passed on the previous ones."
+            "processor time. Half of this time adds to the median latency. With 0, the service requests more "
+            "messages as soon as it has passed on the previous ones."
         ),
     )
     fetch_wait_ms: int = Field(
@@ -279,7 +281,7 @@ class LatencySettings(Section):
         description=(
             "How long a broker may wait for new messages before it responds. A newly assigned partition has to "
             "wait for this response, so a lower value reduces latency. An idle process sends one request per "
-            "broker in this time, so a higher value reduces its load."
+            "broker in this time, so a higher value reduces the load."
         ),
     )
 
@@ -348,8 +350,8 @@ class InputLimits(Section):
         default=Limits().topics,
         ge=1,
         description=(
-            "Maximum number of topics that a process writes for one projection, if their names contain table "
-            "names. Once the limit is reached, messages for any other topic become dead letters of the projection."
+            "Maximum number of topics that a process writes for a projection whose topics are named after tables. "
+            "Once the limit is reached, messages for any other topic become dead letters of the projection."
         ),
     )
 
@@ -360,7 +362,9 @@ class InputLimits(Section):
 class Settings(Section):
     """The configuration of `translator run -c FILE`."""
 
-    group: Name = Field(default="cdc-translator", description="Consumer group. The Faust app has the same name.")
+    group: Name = Field(
+        default="cdc-translator", description="Consumer group. The Faust app has the same name as the group."
+    )
     group_instance_id: Name | None = Field(
         default=None,
         description=(
@@ -403,9 +407,8 @@ class Settings(Section):
     native: Literal["auto", "off"] = Field(
         default="auto",
         description=(
-            "Use of the native path. With `auto`, common messages are translated on the native path if it was "
-            "built. The output is byte-identical. The environment variable CDC_NATIVE=off also turns off the "
-            "native path."
+            "Use of the native path. With `auto`, common messages take the native path if it was built. The output "
+            "is byte-identical. The environment variable CDC_NATIVE=off also turns off the native path."
         ),
     )
     web: Web = Web()
@@ -413,8 +416,8 @@ class Settings(Section):
     lineage: Lineage | None = Field(
         default=None,
         description=(
-            "Where to send OpenLineage events about the raw topics, the canonical topic, columns and masks. If unset, "
-            "nothing is reported."
+            "OpenLineage receiver for events about the raw topics, the canonical topic, columns and masks. If "
+            "unset, nothing is reported."
         ),
     )
     timing: Timing = Timing()
