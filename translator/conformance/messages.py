@@ -60,7 +60,7 @@ def golden_cases(subject: Subject) -> None:
     if refused is not None and not learns:
         raise Failed(
             f"{refused}: `decode` returns Learned, but `learn` rejects this and every other document",
-            "Parse the documents of metadata messages in `learn`, or return Skip",
+            "Let `learn` parse the documents in metadata messages, or return Skip",
         )
 
 

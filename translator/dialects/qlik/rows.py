@@ -132,8 +132,8 @@ def read_change(frame: Frame, headers: Headers, sections: Sections, table: Table
 
 
 def read_delete_by_key(frame: Frame, headers: Headers, row: KeyRow, table: Table, limits: Limits) -> RowChange:
-    """Return the DELETE of a row that only the Kafka key identifies. Masks are ignored, because they belong to a row that was not
-    sent.
+    """Return the DELETE of a row that only the Kafka key identifies. Masks are ignored, because they belong to a row
+    that was not sent.
     """
     findings = Findings(sent=row.sent)
     before = build_image(row.cells.items(), row.converters, findings, limits)
