@@ -121,7 +121,7 @@ def relayout(config: Path, table: str, seconds: float | None) -> None:
 @click.argument("step", type=click.Choice(("begin", "end", "cancel")))
 @wait
 def reload(config: Path, table: str, step: str, seconds: float | None) -> None:
-    """Reload TABLE. Readers do not see the load until it is complete.
+    """Reload TABLE without showing the load to readers before it is complete.
 
     Between `begin` and `end`, the load and all changes wait, and readers see the old rows. `end` applies them, deletes
     the rows that were not in the load, and publishes the result in one commit. `cancel` applies the waiting events as
@@ -158,7 +158,7 @@ def erase(config: Path, table: str, key: TextIO, seconds: float | None) -> None:
 )
 @wait
 def adopt(config: Path, table: str, source: str, seconds: float | None) -> None:
-    """Assign TABLE to another source table. Its rows replace existing rows with the same key."""
+    """Assign TABLE to another source table, whose rows replace existing rows with the same key."""
     from spark_sink.operations.actions import parse_source
 
     parse_source(source)

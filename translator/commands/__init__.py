@@ -20,12 +20,13 @@ _COMMANDS = {
     "capture": "Write records of a topic to standard output as a record file.",
     "check": "Check a configuration file: settings, dialects, codecs, their options, and declared tables.",
     "contract": "Write a data contract for each table, and check a schema or a DDL statement against contracts.",
-    "desk": "Serve the playground. Paste a message to see which product wrote it, how it is interpreted, and which "
-    "events it produces.",
+    "desk": (
+        "Serve the playground: paste a message to see which product wrote it, how it is interpreted, and its events."
+    ),
     "dialect": "Create a dialect plug-in, and test whether a plug-in satisfies the dialect contract.",
     "diff": "Match the events of two topics by id, and report the fields that differ.",
     "dlq": "List, show, replay and discard dead letters, which are messages that could not be translated.",
-    "explain": "Explain how one raw record is interpreted. Show its format, its events, and the decisions behind them.",
+    "explain": "Explain how one raw record is interpreted: its format, its events, and the decisions behind them.",
     "init": "Inspect topics, recognize which product wrote their messages, and propose a configuration.",
     "learn": "Copy the metadata messages of all raw topics, from the beginning until now, to the metadata topic.",
     "project": "Copy the events in the canonical topic to a projection that the service does not write yet.",

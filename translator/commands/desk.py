@@ -64,8 +64,7 @@ _TOKEN_CHARACTERS = 16
 def desk(
     config: Path | None, sink: Path | None, host: str, port: int, names: tuple[str, ...], trusted_header: str | None
 ) -> None:
-    """Serve the playground. Paste a message to see which product wrote it, how it is interpreted, and which events it
-    produces.
+    """Serve the playground: paste a message to see which product wrote it, how it is interpreted, and its events.
 
     The playground needs no broker and no configuration. It includes samples of every format, and sends no requests to
     other machines. With -c, it adds pages about a service: its status, dead letters and schemas. It reads these from

@@ -30,7 +30,7 @@ from translator.translation.translate import Translator
 @click.argument("partition", type=click.IntRange(0))
 @click.argument("offset", type=click.IntRange(0))
 def explain(config: Path, values: bool, as_json: bool, topic: str, partition: int, offset: int) -> None:
-    """Explain how one raw record is interpreted. Show its format, its events, and the decisions behind them.
+    """Explain how one raw record is interpreted: its format, its events, and the decisions behind them.
 
     The record is translated now, with this configuration and the metadata that the service has learned. The command
     does not read the output topics. Use `audit` for that. Canal's continuity check and native order compare messages
