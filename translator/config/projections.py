@@ -72,8 +72,7 @@ class Projection(Section):
         template = self.template
         if template is not None and not template.by_table and self.options.get("key") == "columns":
             raise ValueError(
-                f"key: the setting columns requires one topic per table, but the "
-                f"template {self.topic} gives one topic per source"
+                f"key: columns requires one topic per table, but the template {self.topic} gives one topic per source"
             )
         return self
 
