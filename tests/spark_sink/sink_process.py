@@ -15,7 +15,7 @@ import pyarrow as pa
 import yaml
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
-from deltalake import DeltaTable
+from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import TableNotFoundError
 from pyiceberg.table import StaticTable
 
@@ -105,7 +105,9 @@ class Sink:
         return list(found.to_pylist())
 
     def _delta(self, table: str) -> pa.Table:
-        return self.table(table).to_pyarrow_table()
+        # The query engine also reads tables with deletion vectors.
+        found = QueryBuilder().register("stored", self.table(table)).execute("SELECT * FROM stored")
+        return pa.RecordBatchReader.from_stream(found).read_all()
 
     def table(self, name: str) -> DeltaTable:
         return DeltaTable(f"{self.warehouse}/{name.replace('.', '/')}")

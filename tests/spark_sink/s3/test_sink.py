@@ -19,20 +19,25 @@ from tests.spark_sink.sink_process import PATIENCE_SECONDS
 pytestmark = [pytest.mark.integration, pytest.mark.faults]
 
 COLUMNS = {"id": "int64", "name": "string"}
-TABLES = ("orders", "merged")
+TABLES = ("orders", "merged", "vectors")
 
 
 def test_both_engines_and_all_commands(broker: Broker, object_store: ObjectStore, tmp_path: Path) -> None:
-    """Two runs from one checkpoint leave both tables right, and each command finds them."""
+    """Two runs from one checkpoint leave all tables right, with and without deletion vectors, and each command finds
+    them.
+    """
     sink = StoredSink(broker, object_store, tmp_path, "sink-s3")
     sink.settings["tables"]["engines"] = {"*.merged": "spark"}
+    sink.settings["tables"]["layout"] = {"*.vectors": {"features": ["deletion_vectors"]}}
     sink.write_config()
     schemas = [schema_of(COLUMNS, table=table) for table in TABLES]
-    for first in (1, 4):
-        rows = {id: f"row {id}" for id in range(1, first + 3)}
+    rows = {}
+    for first in (1, 3):
+        new = {id: f"row {id} of {first}" for id in range(first, first + 3)}
+        rows |= new
         changes = [
-            change("c", {"id": id}, {"name": rows[id]}, pos=id, schema=schema, table=schema.table)
-            for id in range(first, first + 3)
+            change("c", {"id": id}, {"name": name}, pos=10 * first + id, schema=schema, table=schema.table)
+            for id, name in new.items()
             for schema in schemas
         ]
         sink.send(schemas, changes)
