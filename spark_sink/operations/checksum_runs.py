@@ -91,7 +91,7 @@ class ChecksumRun(NamedTuple):
         at: when the source computed the checksums.
         columns: None until the row with the total has arrived.
         ranges: the checksum of each key range that contains rows, by the first digits of the keys' hashes.
-        places: the run's position in each scope in which one of its rows arrived.
+        places: the run's position in each scope that one of its rows came from.
     """
 
     at: datetime

@@ -31,7 +31,7 @@ def record_key(event: ChangeEvent) -> bytes:
 
 
 def record_key_head(source: str, db: str | None, schema: str | None, table: str | None) -> bytes:
-    """Return the key of a table's records up to its last element."""
+    """Return the part of the key that all records of a table share."""
     return msgspec.json.encode([source, db, schema, table])[:-1]
 
 

@@ -201,7 +201,7 @@ class Timing(Section):
     rebalance: float = Field(
         default=60,
         gt=0,
-        description="Maximum time to finish the work on partitions before a rebalance hands them over.",
+        description="Maximum time to finish work in progress before a rebalance hands over the partitions.",
     )
     delivery: float = Field(
         default=40,

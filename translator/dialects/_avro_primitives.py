@@ -77,7 +77,7 @@ def int_end(data: bytes, at: int) -> int:
 
 
 def sized_start(data: bytes, at: int) -> tuple[int, int]:
-    """Return where text or bytes start, after the length, and where they end."""
+    """Return the start and the end of a text or of bytes, without the length in front of them."""
     length = data[at]
     if not length & 0x81:
         return at + 1, at + 1 + (length >> 1)

@@ -101,7 +101,7 @@ class Drain(NamedTuple):
 
 
 class BatchConsumer(driver.Consumer):
-    """Faust's consumer with one event per fetch and its own offsets. `attach` completes it."""
+    """Faust's consumer, but each event is a whole fetch, and it commits our own offsets. `attach` completes it."""
 
     drain: Drain
     positions: StartOffsets

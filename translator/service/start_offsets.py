@@ -53,7 +53,7 @@ def offset_lookup_timeout(settings: Settings) -> float:
 
 
 class AddedTopic(Struct, frozen=True):
-    """The state of a raw topic when the process added it. Partitions created since then are read from their
+    """The state in which the process found a raw topic that it added. Partitions created since then are read from their
     beginning.
     """
 

@@ -205,7 +205,7 @@ class Holds:
     # -- messages, in partition order
 
     def __contains__(self, place: Partition) -> bool:
-        """Return whether anything in a partition is held."""
+        """Return whether a partition has any hold."""
         return place in self._mine
 
     def holds_all(self, place: Partition) -> bool:

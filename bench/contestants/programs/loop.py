@@ -1,4 +1,4 @@
-"""The bare loop has a consumer, a translation without checks and types, a producer, and a commit every second.
+"""The bare loop consumes, translates without checking or typing anything, produces, and commits once a second.
 
 It shows the maximum speed of a Python program with this client. After a crash, it repeats messages. It does not report
 invalid ones.

@@ -133,9 +133,9 @@ class _Table:
         self._commit(change, markers, order.summary)
 
     def _append(self, rows: DataFrame, version: int) -> None:
-        """Add rows that a given version of the table does not contain. An overwrite that replaces no rows adds them.
-        Iceberg rejects it if another commit has added any row since that version. Iceberg would not reject a plain
-        append.
+        """Add rows that a given version of the table does not contain. They are written as an overwrite that replaces
+        nothing, because Iceberg rejects an overwrite if another commit has added a row since that version. It would
+        accept a plain append.
         """
         validated = rows.writeTo(self._quoted).option("isolation-level", "serializable")
         if version != NO_SNAPSHOT:  # otherwise, validation covers all commits since the table was created

@@ -55,7 +55,7 @@ def _read(value: bytes, schema: Any) -> dict[str, Any] | None:
 
 
 def _cell(cell: Any, masked: MaskedValues) -> Any:
-    """Mask a cell as fastavro reads it: null, an enum symbol, or a type name with the type's fields."""
+    """Mask a cell that fastavro has read. It is null, an enum symbol, or the name of a type with its fields."""
     if not isinstance(cell, tuple):
         return cell
     name, fields = cell
