@@ -132,7 +132,7 @@ class TestRefused:
 
     def test_nobody_knows_whether_it_is_whole(self) -> None:
         """An update without a schema is rejected, unless readers are allowed to see less than the row."""
-        with pytest.raises(MessageError, match=r"upsert: without a schema, it is not known"):
+        with pytest.raises(MessageError, match=r"upsert: without a schema, the row may be incomplete"):
             records(CHANGE, None)
         assert 1 == len(records(CHANGE, None, unavailable="omit"))
 
