@@ -15,7 +15,8 @@ import pyarrow.fs as fs
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from spark_sink.tables.delta.files import Types, cast, may_hold, storage_of
+from spark_sink.tables.delta.files import Types, cast, may_hold
+from spark_sink.tables.delta.open_table import storage_of
 from spark_sink.tables.reach import Bounds
 
 # In a column chunk, each text takes at least this number of bytes for its length, unless it is in a dictionary.

@@ -8,14 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import pyarrow as pa
 import pyarrow.dataset as ds
-import pyarrow.fs as fs
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, QueryBuilder
-from deltalake.fs import DeltaStorageHandler
 
 from spark_sink.schema.column_types import has_statistics
 from spark_sink.schema.evolution import TableShape
-from spark_sink.tables.delta.open_table import literal
+from spark_sink.tables.delta.open_table import literal, storage_of
 from spark_sink.tables.reach import Bounds, Reach
 
 Types = Mapping[str, pa.DataType]
@@ -94,11 +92,6 @@ def whole(table: DeltaTable, paths: Iterable[str], schema: pa.Schema, rows: int)
         with storage.open_input_file(path) as opened:
             content = opened.read()
         yield from _batches(pa.BufferReader(content), schema, rows)
-
-
-def storage_of(table: DeltaTable) -> fs.FileSystem:
-    """Return a table's folder, with the storage options with which the table was opened."""
-    return fs.PyFileSystem(DeltaStorageHandler.from_table(table._table))
 
 
 def _batches(opened: pa.NativeFile, schema: pa.Schema, rows: int = _ROWS) -> Iterator[pa.RecordBatch]:

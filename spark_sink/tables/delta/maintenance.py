@@ -9,13 +9,11 @@ from contextlib import contextmanager
 from datetime import timedelta
 
 import pyarrow as pa
-import pyarrow.fs as fs
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
-from deltalake.fs import DeltaStorageHandler
 
 from spark_sink.schema.engine_choice import FUSED_FEATURES
-from spark_sink.tables.delta.open_table import REMEMBERED_PROPERTY
+from spark_sink.tables.delta.open_table import REMEMBERED_PROPERTY, storage_of
 from spark_sink.tables.delta.tables import features_of
 from spark_sink.tables.locations import location
 from spark_sink.tables.maintenance import Compacted, MaintenanceError, TableFiles, target_of
@@ -98,7 +96,7 @@ def maintaining(name: str) -> Iterator[None]:
 
 def _checkpointed(table: DeltaTable) -> int:
     """Return the version of the last checkpoint. If none exists, return -1, because version 0 is also a commit."""
-    storage = fs.PyFileSystem(DeltaStorageHandler.from_table(table._table))
+    storage = storage_of(table)
     try:
         with storage.open_input_file(_LAST_CHECKPOINT) as file:
             return int(json.loads(file.read())["version"])

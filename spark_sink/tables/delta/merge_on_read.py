@@ -26,7 +26,7 @@ from spark_sink.events.row_numbers import places
 from spark_sink.schema.engine_choice import FUSED_FEATURES
 from spark_sink.tables.delta.data_files import DataFile, RowGroup, data_files
 from spark_sink.tables.delta.deletion_vectors import Place, encoded
-from spark_sink.tables.delta.files import storage_of
+from spark_sink.tables.delta.open_table import storage_of
 from spark_sink.tables.delta.tables import features_of
 from spark_sink.tables.meta_columns import UPDATED_AT
 from spark_sink.tables.spark_operations import GONE, WRITTEN, Merge

@@ -81,6 +81,11 @@ class DeltaOpened:
         return all(one.get("operation") != _RESTORE for one in self._table.history(newer))
 
 
+def storage_of(table: DeltaTable) -> fs.FileSystem:
+    """Return a table's folder, with the storage options with which the table was opened."""
+    return fs.PyFileSystem(DeltaStorageHandler.from_table(table._table))
+
+
 def markers_of_newest_commit(table: DeltaTable) -> Mapping[str, int]:
     """Return the markers in the commit that made the table's version, as far as they are certain.
 
@@ -89,7 +94,7 @@ def markers_of_newest_commit(table: DeltaTable) -> Mapping[str, int]:
     """
     path = f"_delta_log/{table.version():020}.json"
     try:
-        with fs.PyFileSystem(DeltaStorageHandler.from_table(table._table)).open_input_file(path) as file:
+        with storage_of(table).open_input_file(path) as file:
             actions = [msgspec.json.decode(line, type=_Action) for line in file.read().splitlines() if line]
     except FileNotFoundError:  # the log has only a checkpoint of this version
         return {}
