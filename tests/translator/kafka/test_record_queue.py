@@ -107,7 +107,7 @@ def test_outcomes_are_kept_by_topic_and_partition(broker: Broker, topic: str, op
 
 
 def test_nothing_counts_after_an_error(broker: Broker, topic: str, opened: Callable[..., Any]) -> None:
-    """The number of delivered records stays that before the error, and the error is told."""
+    """Records after an error do not count as delivered, and the outcome contains the error."""
     producer, queue = opened(config(broker, **{"linger.ms": 0}))
     queue.offer(topic, 0, [Record(None, b"a", []), Record(None, b"b", [])])
     settled(producer, lambda: queue.outcome(topic, 0).delivered == 2)
