@@ -51,7 +51,9 @@ Dying(DeltaMaintenance(warehouse), control, rules, Metrics(0), later).turn()
 def worked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A warehouse of an older sink after 60 batches and two commands, with every step due."""
     lake = Lake(tmp_path_factory.mktemp("worked") / "warehouse")
-    for batch in range(60):
+    _work(lake, 0)
+    DeltaTable(lake.path(TABLE)).alter.set_table_properties({"delta.checkpointInterval": "100"})  # deltalake's default
+    for batch in range(1, 60):
         _work(lake, batch)
     for name in (TABLE, "_cdc.batches"):
         properties = {"delta.deletedFileRetentionDuration": "interval 7 days"}
