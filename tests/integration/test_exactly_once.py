@@ -28,7 +28,7 @@ SOURCE = {"name": "shop", "dialect": "canal", "topics": ["raw"], "options": {"pr
 STOPPING = f"""#!{sys.executable}
 import signal, sys, threading
 import confluent_kafka
-from translator.kafka import producer
+from translator.kafka import record_queue
 
 class Stopping(confluent_kafka.Producer):
     sent = 0
@@ -40,8 +40,8 @@ class Stopping(confluent_kafka.Producer):
             # To this thread: one to the process would be another thread's to take, and this one would go on meanwhile.
             signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
 
-assert producer.Producer is confluent_kafka.Producer
-producer.Producer = Stopping
+assert record_queue.Producer is confluent_kafka.Producer
+record_queue.Producer = Stopping
 from translator.commands import main
 sys.exit(main())
 """
