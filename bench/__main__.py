@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from bench.plan import FULL, SHORT, formats_of, heats
+from bench.plan import FULL, RATIOS, SHORT, formats_of, heats, ratio_heats
 from bench.report.markdown import write_report
 from bench.results import BenchResult, merged
 from bench.runner.tournament import Tournament
@@ -29,6 +29,11 @@ def main() -> int:
         "--short",
         action="store_true",
         help="Measure only the bare loop and both delivery modes. This takes a few minutes.",
+    )
+    parser.add_argument(
+        "--ratios",
+        action="store_true",
+        help="Measure only what the service costs compared with the bare loop. This takes about ten minutes.",
     )
     parser.add_argument(
         "--only", action="append", default=[], metavar="FORMAT", help="Measure only this format. Repeatable."
@@ -63,11 +68,12 @@ def main() -> int:
     if arguments.given:
         result = merged([msgspec.json.decode(path.read_bytes(), type=BenchResult) for path in arguments.given])
     else:
-        profile = SHORT if arguments.short else FULL
+        profile = RATIOS if arguments.ratios else SHORT if arguments.short else FULL
         profile = replace(profile, rounds=arguments.rounds or profile.rounds)
+        planned = ratio_heats(profile) if arguments.ratios else heats(profile, formats, arguments.columns)
         with Broker() as broker:
             tournament = Tournament(broker.bootstrap, profile, arguments.seed, _say)
-            result = tournament.run(heats(profile, formats, arguments.columns))
+            result = tournament.run(planned)
     arguments.out.mkdir(parents=True, exist_ok=True)
     (arguments.out / RESULT).write_bytes(msgspec.json.format(msgspec.json.encode(result)))
     report = write_report(result, arguments.out)

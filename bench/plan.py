@@ -50,6 +50,7 @@ class BenchProfile:
 
 FULL = BenchProfile("full", 240_000, 10.0, 10.0, 3, 6_000)
 SHORT = BenchProfile("short", 100_000, 5.0, 5.0, 2, 3_000)
+RATIOS = BenchProfile("ratios", 240_000, 10.0, 10.0, 2, 0)
 SMALLEST = BenchProfile("smallest", 1_500, 2.0, 0.0, 1, 0)
 """A profile for tests, which only check that the benchmark runs."""
 
@@ -97,6 +98,27 @@ def heats(profile: BenchProfile, formats: Sequence[str], columns: int | None = N
         return compared
     swept = (heat for name in formats if name in FORMATS for heat in _sweeps(profile, name))
     return [*compared, *swept]
+
+
+def ratio_heats(profile: BenchProfile) -> list[Heat]:
+    """Return the heats for the service's ratios to the bare loop, and to itself with usual messages."""
+    usual = BenchCase("contestants", "canal", SERVICE)
+    services = [*DELIVERIES, *(name for name in CONTESTANTS if "projection" in name)]
+    readers = {"canal": services, "canal_dts": [SERVICE], "shareplex": [SERVICE], "qlik_json": [SERVICE]}
+    return [
+        *(
+            Heat(
+                [replace_case(usual, format=name, contestant=one) for one in (*ones, LOOP)],
+                profile.messages,
+                profile.rounds,
+            )
+            for name, ones in readers.items()
+        ),
+        _alone(profile, replace_case(usual, section="partitions", partitions=64)),
+        _alone(profile, replace_case(usual, section="tables", tables=2_000)),
+        _alone(profile, replace_case(usual, section="unusual", unusual=0.05)),
+        *(_fixed_rate(rate, COLUMNS) for rate in RATES),
+    ]
 
 
 def _comparison(profile: BenchProfile, name: str, columns: int) -> Heat:

@@ -14,7 +14,9 @@ CONTESTANTS: Mapping[str, Contestant] = {
     for contestant in (
         TranslatorService("translator", "at_least_once"),
         TranslatorService("translator, exactly once", "exactly_once"),
-        TranslatorService("translator, with a Debezium projection", "at_least_once", projects=True),
+        TranslatorService("translator, with a Debezium projection", "at_least_once", "debezium"),
+        TranslatorService("translator, with a JSON projection", "at_least_once", "json"),
+        TranslatorService("translator, with an upsert projection", "at_least_once", "upsert"),
         TranslatorService("translator, without its native path", "at_least_once", native=False),
         BareLoop(),
         FlinkSql(),

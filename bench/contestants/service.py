@@ -34,13 +34,13 @@ class TranslatorService:
     """One or more processes of `translator run`.
 
     Args:
-        projects: whether to write a Debezium projection in addition to the canonical topic.
+        projection: the codec of a projection, which is written in addition to the canonical topic.
         native: whether to use the native path if it has been built.
     """
 
     name: str
     delivery: str
-    projects: bool = False
+    projection: str | None = None
     native: bool = True
 
     formats: frozenset[str] | None = None
@@ -81,8 +81,8 @@ class TranslatorService:
             "delivery": self.delivery,
             "sources": [assignment.stream.source(assignment.raw)],
         }
-        if self.projects:
-            settings["projections"] = [{"topic": f"{assignment.output}.debezium", "codec": "debezium"}]
+        if self.projection is not None:
+            settings["projections"] = [{"topic": f"{assignment.output}.{self.projection}", "codec": self.projection}]
         path = assignment.directory / f"translator-{number}.yaml"
         path.write_text(yaml.safe_dump(settings, sort_keys=False), encoding="utf-8")
         # Set the path to this checkout, because another version may be installed.

@@ -30,7 +30,7 @@ def _assignment(name: str, directory: Path) -> Assignment:
 @pytest.mark.parametrize("name", WRITERS)
 def test_the_settings_of_the_service_are_valid(name: str, tmp_path: Path) -> None:
     """Each process has its own file, and the translator accepts it."""
-    launches = TranslatorService("t", "exactly_once", projects=True).launches(_assignment(name, tmp_path))
+    launches = TranslatorService("t", "exactly_once", "debezium").launches(_assignment(name, tmp_path))
     paths = [Path(launch.command[-1]) for launch in launches]
     assert 2 == len({*paths})
     settings = [load(path) for path in paths]
