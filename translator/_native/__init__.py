@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 SWITCH = "CDC_NATIVE"
 """The environment variable that turns off the native path if its value is `off`."""
 
-SEAM = 16
+SEAM = 17
 """The version of the interface between Python and the extension. Increase it here and in `src/lib.rs` whenever the
 interface changes.
 """

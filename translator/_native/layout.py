@@ -402,6 +402,15 @@ class TakenMessage(Protocol):
     @property
     def ts_commit_us(self) -> int | None: ...
 
+    def insert(self, output: int, records: list[Any], /) -> None:
+        """Insert the records for an output that Python encodes."""
+        ...
+
+
+OperationTotal: TypeAlias = tuple[TableOperation, int, int, "int | None"]
+"""The number of an operation's messages and rows in a run, and the last commit time in microseconds since 1970, if one
+is known."""
+
 
 @runtime_checkable
 class NativeGuard(Guard, Protocol):

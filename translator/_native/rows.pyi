@@ -8,6 +8,7 @@ from translator._native.layout import (
     CanalReading,
     DtsAvroReading,
     NativeTable,
+    OperationTotal,
     QlikReading,
     RecordForm,
     SharePlexReading,
@@ -20,12 +21,17 @@ from translator.message import Message, TableName
 VERSION: str
 SEAM: int
 
+def totals(run: Sequence[TakenMessage | str]) -> list[OperationTotal]: ...
+def records(run: Sequence[TakenMessage], output: int) -> list[Any]: ...
+
 class Taken:
     operation: TableOperation
     rows: int
     outputs: list[list[Any]]
     events: list[ChangeEvent]
     ts_commit_us: int | None
+
+    def insert(self, output: int, records: list[Record]) -> None: ...
 
 class NativeRecord:
     key: bytes | None

@@ -18,6 +18,7 @@ from prometheus_client.metrics import MetricWrapperBase
 from cdc_core.envelope import ChangeEvent
 from cdc_core.metrics_registry import process_registry, shown
 from cdc_core.statement_notes import statement_notes
+from translator._native.layout import OperationTotal
 from translator.state.partition_stops import PartitionStop
 
 PARTITION = ("source", "topic", "partition")
@@ -84,6 +85,13 @@ class BatchAccount(Struct):
                 self.statements.update((counted, word) for word in words)
             if event.ts_commit_us is not None:
                 self.committed_us[counted] = self.newest_us = event.ts_commit_us
+
+    def count_taken(self, totals: Iterable[OperationTotal]) -> None:
+        """Count the rows of translated records."""
+        for operation, _, rows, committed_us in totals:
+            self.changes[operation.counted] += rows
+            if committed_us is not None:
+                self.committed_us[operation.counted] = self.newest_us = committed_us
 
     @property
     def events(self) -> Tallies[str]:

@@ -150,7 +150,7 @@ class Pipeline:
         try:
             while messages:
                 self._check_source(route.translator.source, messages[0])
-                run = self._resolver.resolve_run(route.translator, messages[: route.translator.run], account.native)
+                run = self._resolver.resolve_run(route.translator, messages, account.native)
                 await self._process_run(route.translator, batch, place, messages, run)
                 messages = messages[len(run) :]
                 if route.translator.is_plugin:

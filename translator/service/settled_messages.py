@@ -10,6 +10,7 @@ from itertools import groupby
 from typing import Any, NamedTuple, TypeAlias
 
 from translator._native.layout import TakenMessage
+from translator._native.taken import records, totals
 from translator.codecs.record import Record
 from translator.errors import ContradictionError
 from translator.message import Learned, Message, Needs
@@ -69,8 +70,11 @@ async def by_topic(output: EventOutput, number: int, source: str, found: Sequenc
         RetryableError: no broker responded.
     """
     if output.routes is None:
-        records = [record for one in found for record in one.outputs[number]]  # type: ignore[union-attr]  # no letters
-        return [TopicRecords(output.to.topic, output.to.partitions, records)]
+        if isinstance(found[0], Translation):
+            written = [record for one in found for record in one.outputs[number]]  # type: ignore[union-attr]
+        else:
+            written = records(found, number)  # type: ignore[arg-type]  # a list of one way
+        return [TopicRecords(output.to.topic, output.to.partitions, written)]
     parts = output.routes.split(pair for one in found for pair in _by_table(one, number, source))
     return [TopicRecords(topic, await output.routes.partitions(topic), part) for topic, part in parts.items()]
 
@@ -100,11 +104,9 @@ async def write(batch: Batch, outputs: Sequence[EventOutput], place: int, last: 
             await batch.send(part.topic, place % part.partitions, part.records)
             account.written[output.to.topic] += len(part.records)
     await batch.end_message(last, len(found))
-    for one in found:
-        if isinstance(one, Translation):
-            account.count(one.events.events if one.events else ())
-            continue
-        account.changes[one.operation.counted] += one.rows
-        if one.ts_commit_us is not None:
-            account.committed_us[one.operation.counted] = account.newest_us = one.ts_commit_us
+    if isinstance(found[0], Translation):
+        for one in found:
+            account.count(one.events.events if one.events else ())  # type: ignore[union-attr]  # of one way
+    else:
+        account.count_taken(totals(found))  # type: ignore[arg-type]  # a list of one way
     account.translated += len(found)

@@ -135,7 +135,7 @@ class NativePath:
                 records = [record for event in events for record in output.codec.encode(event, schema)]
                 if any(record_size(record) > output.max_bytes for record in records):
                     return _TOO_LARGE
-                taken.outputs.insert(number, records)
+                taken.insert(number, records)
         except Exception:  # the plain path repeats the error and reports it
             return _REJECTED
         return taken

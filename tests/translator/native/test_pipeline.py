@@ -8,6 +8,7 @@ from itertools import islice
 from random import Random
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -30,7 +31,7 @@ from translator.dialects.canal.native_rows import CanalNativeRows
 from translator.errors import ErrorCode
 from translator.kafka.partitioner import output_partition
 from translator.message import Limits, Message, Setup
-from translator.resolution.resolve import EventOutput, Outputs, OutputTopic
+from translator.resolution.resolve import NATIVE_RUN, EventOutput, Outputs, OutputTopic
 from translator.service import assembly
 from translator.service.assembly import build_native_paths
 from translator.service.delivery.memory import InMemoryDelivery
@@ -220,10 +221,26 @@ def test_a_contradiction_holds_its_partition_where_the_operator_wants_it(wrong_a
 
 def test_the_first_messages_of_a_schema_go_the_plain_way_which_announces_it() -> None:
     run = Run(native=True)
-    run.of(values(40))
+    run.of(values(NATIVE_RUN + 8))
     (account,) = run.accounts
-    assert {"new schema": 32, "taken": 8} == dict(account.native)
+    assert {"new schema": NATIVE_RUN, "taken": 8} == dict(account.native)
     assert len(run.delivery.written("schemas", 0)) == 1
+
+
+def test_commit_times_need_not_rise() -> None:
+    """The account has the commit time of each table's last message, and of the last message of all."""
+    sent = [
+        msgspec.json.encode(body | {"es": body["es"] + second * 1000, "table": f"orders_{number % 3}"})
+        for number, second in enumerate(Random(3).sample(range(100), 40))
+        for body in [json.loads(values(1)[0])]
+    ]
+    native, plain = Run(native=True), Run(native=False)
+    for run in (native, plain):
+        run.of(sent)  # announces the schemas
+        run.of(sent, first=40)
+    assert native.taken == len(sent)
+    assert native.left == plain.left
+    assert native.accounts[1].newest_us == json.loads(sent[-1])["es"] * 1000
 
 
 def test_a_projection_gets_what_is_taken_in_its_own_partition() -> None:
@@ -258,7 +275,8 @@ def test_a_record_too_large_for_one_projection_is_left_to_the_plain_way() -> Non
 
 def test_what_is_taken_and_why_not_is_a_metric() -> None:
     run = Run(native=True)
-    run.of([*values(40), None, b"{}"])
+    run.of([*values(NATIVE_RUN), None, b"{}"])
+    run.of(values(8), first=NATIVE_RUN + 2)
     metrics = Metrics("0")
     for account in run.accounts:
         metrics.account(account)

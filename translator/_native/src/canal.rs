@@ -232,7 +232,7 @@ impl CanalRows {
         if era.is_ambiguous && whole_images == rows.len() {
             return Err(Reason::Shape);
         }
-        records.taken(evidence)
+        Ok(records.taken(evidence))
     }
 
     /// Checks values that identify a writer, if the writer can differ from the declared one (`canal/marks.py`).

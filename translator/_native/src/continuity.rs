@@ -215,7 +215,7 @@ impl KnownRows {
         legacy_matters: bool,
     ) -> PyResult<(usize, Vec<Found>)> {
         for (number, taken) in taken.iter().enumerate() {
-            let taken = taken.downcast::<Taken>()?.get();
+            let taken = taken.downcast::<Taken>()?.try_borrow()?;
             let Some(evidence) = &taken.evidence else { continue };
             let matters = match evidence.traits.is_legacy_delete {
                 None => false,

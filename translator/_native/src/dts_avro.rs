@@ -145,7 +145,7 @@ impl DtsAvroRows {
         let head = head(&record, raw);
         let mut records = self.form.records(py, place, &head, operation);
         records.add(&row)?;
-        records.taken(None)
+        Ok(records.taken(None))
     }
 }
 

@@ -52,13 +52,15 @@ mod upsert;
 use pyo3::prelude::*;
 
 /// The version of the interface to Python, the same as in `translator/_native/__init__.py`.
-const SEAM: u32 = 16;
+const SEAM: u32 = 17;
 
 /// The extension module `translator._native.rows`.
 #[pymodule]
 fn rows(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("VERSION", env!("CARGO_PKG_VERSION"))?;
     module.add("SEAM", SEAM)?;
+    module.add_function(wrap_pyfunction!(run::totals, module)?)?;
+    module.add_function(wrap_pyfunction!(run::records, module)?)?;
     module.add_class::<output::Taken>()?;
     module.add_class::<record::NativeRecord>()?;
     module.add_class::<producer_queue::ProducerQueue>()?;

@@ -22,25 +22,66 @@ const HEADER_OVERHEAD: usize = 10;
 const UNAVAILABLE_HEADER: &str = "cdc-unavailable";
 
 /// A translated message.
-#[pyclass(frozen, module = "translator._native.rows")]
+#[pyclass(module = "translator._native.rows")]
 pub struct Taken {
     /// The `TableOperation` of its rows.
     #[pyo3(get)]
-    operation: Py<PyAny>,
+    pub operation: Py<PyAny>,
     /// The number of its rows.
     #[pyo3(get)]
-    rows: usize,
-    /// A list of `NativeRecord` for each output that is written here.
-    #[pyo3(get)]
-    outputs: Py<PyList>,
+    pub rows: usize,
+    /// The records for each output.
+    pub outputs: Vec<OutputRecords>,
     /// A `ChangeEvent` for each row, if Python encodes an output.
-    #[pyo3(get)]
-    events: Py<PyList>,
+    events: Vec<Py<PyAny>>,
     /// Microseconds since 1970, if known.
     #[pyo3(get)]
     pub ts_commit_us: Option<i64>,
     /// The evidence for the continuity check, if it is on.
     pub evidence: Option<Evidence>,
+}
+
+/// A message's records for one output.
+pub enum OutputRecords {
+    Native(Vec<Py<NativeRecord>>),
+    /// A list of `Record` from a codec in Python.
+    Python(Py<PyList>),
+}
+
+impl OutputRecords {
+    /// Appends the records to a list.
+    pub fn append_to(&self, list: &Bound<'_, PyList>) -> PyResult<()> {
+        let py = list.py();
+        match self {
+            Self::Native(records) => records.iter().try_for_each(|record| list.append(record)),
+            Self::Python(records) => records.bind(py).iter().try_for_each(|record| list.append(record)),
+        }
+    }
+}
+
+#[pymethods]
+impl Taken {
+    /// A list of records for each output.
+    #[getter]
+    fn outputs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let outputs = PyList::empty(py);
+        for records in &self.outputs {
+            let list = PyList::empty(py);
+            records.append_to(&list)?;
+            outputs.append(list)?;
+        }
+        Ok(outputs)
+    }
+
+    #[getter]
+    fn events<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, self.events.iter().map(|event| event.bind(py)))
+    }
+
+    /// Inserts the records for an output that Python encodes.
+    fn insert(&mut self, output: usize, records: Py<PyList>) {
+        self.outputs.insert(output, OutputRecords::Python(records));
+    }
 }
 
 /// The parts that all records of a source share.
@@ -82,8 +123,8 @@ impl Form {
         head: &'a Head<'a>,
         operation: &'a Operation,
     ) -> Records<'a> {
-        let outputs = self.max_records.iter().map(|_| PyList::empty(py)).collect();
-        Records { py, form: self, place, head, operation, rows: 0, outputs, events: PyList::empty(py) }
+        let outputs = self.max_records.iter().map(|_| Vec::with_capacity(1)).collect();
+        Records { py, form: self, place, head, operation, rows: 0, outputs, events: Vec::new() }
     }
 }
 
@@ -132,18 +173,18 @@ pub struct Records<'a> {
     head: &'a Head<'a>,
     operation: &'a Operation,
     rows: usize,
-    outputs: Vec<Bound<'a, PyList>>,
-    events: Bound<'a, PyList>,
+    outputs: Vec<Vec<Py<NativeRecord>>>,
+    events: Vec<Py<PyAny>>,
 }
 
-impl<'a> Records<'a> {
+impl Records<'_> {
     /// Adds the records of a row for every output.
     pub fn add(&mut self, row: &Row<'_>) -> Read<()> {
         self.rows += 1;
         let id = self.place.id(self.head, row);
         if let Some(classes) = &self.form.events {
             let event = classes.event(self.py, self.place, self.head, self.operation, row, &id)?;
-            self.events.append(event).map_err(|_| Reason::Panic)?;
+            self.events.push(event.unbind());
         }
         for (number, operation) in self.operation.outputs.iter().enumerate() {
             match operation {
@@ -171,7 +212,7 @@ impl<'a> Records<'a> {
     }
 
     /// Adds the events of a row to a projection.
-    fn add_events(&self, output: usize, events: Vec<Event>, id: &[u8]) -> Read<()> {
+    fn add_events(&mut self, output: usize, events: Vec<Event>, id: &[u8]) -> Read<()> {
         for event in events {
             let unavailable = event.unavailable.map(|names| (UNAVAILABLE_HEADER, names));
             let more: Vec<_> = unavailable.into_iter().chain(event.other_key).collect();
@@ -186,20 +227,19 @@ impl<'a> Records<'a> {
     }
 
     /// Returns the result for the message, with the evidence for the continuity check.
-    pub fn taken(self, evidence: Option<Evidence>) -> Read<Taken> {
-        let outputs = PyList::new(self.py, self.outputs).map_err(|_| Reason::Panic)?;
-        Ok(Taken {
+    pub fn taken(self, evidence: Option<Evidence>) -> Taken {
+        Taken {
             operation: self.operation.python.clone_ref(self.py),
             rows: self.rows,
-            outputs: outputs.unbind(),
-            events: self.events.unbind(),
+            outputs: self.outputs.into_iter().map(OutputRecords::Native).collect(),
+            events: self.events,
             ts_commit_us: self.head.commit_us,
             evidence,
-        })
+        }
     }
 
     fn append(
-        &self,
+        &mut self,
         output: usize,
         key: Option<Vec<u8>>,
         value: Option<Vec<u8>>,
@@ -214,7 +254,7 @@ impl<'a> Records<'a> {
         }
         let shared = Arc::clone(&self.operation.headers);
         let record = NativeRecord { key, value, shared, id: id.to_vec(), more };
-        let record = Bound::new(self.py, record).map_err(|_| Reason::Panic)?;
-        self.outputs[output].append(record).map_err(|_| Reason::Panic)
+        self.outputs[output].push(Py::new(self.py, record).map_err(|_| Reason::Panic)?);
+        Ok(())
     }
 }

@@ -155,7 +155,7 @@ impl QlikRows {
         rows.key.describe(&mut row, &mut all_notes);
         let mut records = self.form.records(py, origin.place, &head, shared);
         records.add(&row)?;
-        records.taken(None)
+        Ok(records.taken(None))
     }
 
     /// Makes sure that the table of a message is known. If the table has no key, the Kafka key supplies one.

@@ -1,5 +1,6 @@
 //! A run of messages of one partition, and the result of each.
 
+use std::collections::HashMap;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
 use pyo3::intern;
@@ -54,6 +55,51 @@ pub fn take<'py>(
         }
     }
     Ok(results)
+}
+
+/// The messages of one operation in a run.
+struct Total {
+    operation: Py<PyAny>,
+    messages: usize,
+    rows: usize,
+    /// The commit time of the last message that has one, and the place of that message in the run.
+    committed: Option<(usize, i64)>,
+}
+
+/// `OperationTotal`: a `TableOperation`, its number of messages and rows, and their last commit time.
+type OperationTotal = (Py<PyAny>, usize, usize, Option<i64>);
+
+/// Returns the totals of each operation, in the order of the messages with the last commit times. Messages that were not
+/// translated do not count.
+#[pyfunction]
+pub fn totals(py: Python<'_>, run: &Bound<'_, PyList>) -> PyResult<Vec<OperationTotal>> {
+    let mut totals: Vec<Total> = Vec::new();
+    let mut places: HashMap<usize, usize> = HashMap::new();
+    for (number, taken) in run.iter().enumerate() {
+        let Ok(taken) = taken.downcast::<Taken>() else { continue };
+        let taken = taken.try_borrow()?;
+        let place = *places.entry(taken.operation.as_ptr() as usize).or_insert_with(|| {
+            totals.push(Total { operation: taken.operation.clone_ref(py), messages: 0, rows: 0, committed: None });
+            totals.len() - 1
+        });
+        let total = &mut totals[place];
+        total.messages += 1;
+        total.rows += taken.rows;
+        total.committed = taken.ts_commit_us.map(|time| (number, time)).or(total.committed);
+    }
+    totals.sort_by_key(|total| total.committed.map(|(number, _)| number));
+    let fields = |total: Total| (total.operation, total.messages, total.rows, total.committed.map(|(_, time)| time));
+    Ok(totals.into_iter().map(fields).collect())
+}
+
+/// Returns the records for an output from messages that were all translated, in order.
+#[pyfunction]
+pub fn records<'py>(py: Python<'py>, run: &Bound<'py, PyList>, output: usize) -> PyResult<Bound<'py, PyList>> {
+    let records = PyList::empty(py);
+    for taken in run {
+        taken.downcast::<Taken>()?.try_borrow()?.outputs[output].append_to(&records)?;
+    }
+    Ok(records)
 }
 
 /// Translates a JSON message whose reader supports no white space. A message with white space is shortened first.

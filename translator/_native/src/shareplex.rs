@@ -181,7 +181,7 @@ impl SharePlexRows {
         row_key.describe(&mut row, &mut all_notes);
         let mut records = self.form.records(py, place, &head, operation);
         records.add(&row)?;
-        records.taken(None)
+        Ok(records.taken(None))
     }
 
     /// Returns the times of a message in microseconds, the note about their zone, and the texts to keep, in Avro.
