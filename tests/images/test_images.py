@@ -67,7 +67,7 @@ def test_bytecode_fits(target: str, images: Mapping[str, BuiltImage]) -> None:
     would be compiled at every start, since there is no place to store it.
     """
     (packages,) = (images[target].root / "opt" / "cdc" / "lib").glob("python3*/site-packages")
-    assert list((packages / "translator" / "__pycache__").glob("settings.*.pyc"))
+    assert list((packages / "translator" / "config" / "__pycache__").glob("settings.*.pyc"))
     # Thrift's wheel has bytecode for -O, which is not used here.
     read = (path for path in packages.rglob("*.pyc") if ".opt-" not in path.name)
     by_time = [path for path in read if not path.read_bytes()[4] & 1]
