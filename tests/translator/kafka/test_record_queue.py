@@ -2,6 +2,8 @@
 
 import os
 import random
+import subprocess
+import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -12,6 +14,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from dev.servers.broker import Broker
+from tests.translator.native import needs_extension
 from tests.translator.service.delivery._reading import TO_THE_END
 from translator._native import SWITCH
 from translator.codecs.record import Record
@@ -21,6 +24,33 @@ from translator.kafka.transactional_producer import transactional_config
 
 LARGE = random.Random(1).randbytes(10_000)  # incompressible
 QUEUES = {"plain": PlainQueue, "native": NativeQueue}
+
+NEW_TOPICS = """
+import time
+from translator.codecs.record import Record
+from translator.kafka.record_queue import open_producer
+
+settings = {"bootstrap.servers": "127.0.0.1:1", "log_level": 0, "delivery.timeout.ms": 100}
+producer, queue = open_producer(settings)
+queue.offer("late", 0, [Record(None, b"v", [])] * 100_000)
+number = 0
+while queue.outcome("late", 0).error is None:
+    queue.offer(f"t{number}", 0, [])
+    number += 1
+    time.sleep(0.0005)
+"""
+END = """
+from translator.codecs.record import Record
+from translator.kafka.record_queue import open_producer
+
+producer, queue = open_producer({"test.mock.num.brokers": 1, "log_level": 0})
+queue.offer("t", 0, [Record(None, b"v", [])])
+while not queue.outcome("t", 0).delivered:
+    producer.poll(0.01)
+queue.offer("t", 0, [Record(None, b"v", [])] * 2_000)
+del queue
+del producer
+"""
 
 
 @pytest.fixture
@@ -197,3 +227,24 @@ def test_a_wrong_setting_is_told(opened: Callable[..., Any]) -> None:
     """The error is that of confluent-kafka."""
     with pytest.raises(KafkaException, match=r"no\.such\.setting"):
         open_producer({"bootstrap.servers": "127.0.0.1:1", "no.such.setting": os.devnull})
+
+
+def in_another_process(program: str, **environment: str) -> int:
+    """Return a program's exit code. A thread that waits for librdkafka's locks can hold the GIL."""
+    return subprocess.run([sys.executable, "-c", program], env={**os.environ, **environment}, timeout=60).returncode
+
+
+@needs_extension
+def test_a_topic_is_opened_while_records_of_another_fail() -> None:
+    """librdkafka holds a lock while it reports records that were not delivered in time, and needs it for a new topic.
+    The two threads must not wait for each other.
+    """
+    assert 0 == in_another_process(NEW_TOPICS)
+
+
+@needs_extension
+def test_records_are_reported_after_the_queue_is_gone() -> None:
+    """A producer that ends still reports records, although nothing in Python refers to its queue any more."""
+    # glibc overwrites freed memory, so that its use does not go unnoticed, but not what its cache of a thread keeps.
+    settings = {"MALLOC_PERTURB_": "85", "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
+    assert 0 == in_another_process(END, **settings)

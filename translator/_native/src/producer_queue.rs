@@ -37,6 +37,9 @@ struct Outcome {
 }
 
 /// What the threads of a producer share.
+///
+/// librdkafka can hold its own locks while it reports a record, so none of its functions may be called while the state
+/// is locked.
 struct Producer {
     handle: *mut c_void,
     state: Mutex<State>,
@@ -87,25 +90,32 @@ impl Producer {
 
     /// Returns librdkafka's object for a topic, or null if the name is not valid or the producer is gone.
     fn topic(&self, library: &Library, name: &str) -> *mut c_void {
-        let mut state = self.state();
-        if state.is_destroyed {
-            return ptr::null_mut();
-        }
-        if let Some(topic) = state.topics.get(name) {
-            return *topic as *mut c_void;
+        {
+            let state = self.state();
+            if state.is_destroyed {
+                return ptr::null_mut();
+            }
+            if let Some(topic) = state.topics.get(name) {
+                return *topic as *mut c_void;
+            }
         }
         let Ok(text) = CString::new(name) else { return ptr::null_mut() };
         // SAFETY: the producer exists, and without a configuration the topic uses the producer's.
         let topic = unsafe { (library.topic_new)(self.handle, text.as_ptr(), ptr::null_mut()) };
         if !topic.is_null() {
-            state.topics.insert(name.to_owned(), topic as usize);
+            // The caller holds the GIL, so no other thread has added the topic since.
+            self.state().topics.insert(name.to_owned(), topic as usize);
         }
         topic
     }
 
     fn release_topics(&self, library: &Library) {
-        let mut state = self.state();
-        for (_, topic) in state.topics.drain() {
+        let topics = {
+            let mut state = self.state();
+            state.is_destroyed = true;
+            mem::take(&mut state.topics)
+        };
+        for topic in topics.into_values() {
             // SAFETY: it was returned by `topic_new` and is released once, before its producer.
             unsafe { (library.topic_destroy)(topic as *mut c_void) };
         }
@@ -127,7 +137,7 @@ extern "C" fn on_new(handle: *mut c_void, _: *const c_void, _: *mut c_void, _: *
     let Some(library) = librdkafka::library() else { return FAIL };
     let producer = Arc::new(Producer { handle, state: Mutex::default() });
     let shared = Arc::into_raw(Arc::clone(&producer)) as *mut c_void;
-    // SAFETY: the handle is valid. The interceptors share one reference, which `on_destroy` releases.
+    // SAFETY: the handle is valid. The interceptors share one reference, which is never released.
     let code = unsafe {
         match (library.interceptor_add_on_acknowledgement)(handle, NAME.as_ptr(), on_acknowledgement, shared) {
             NO_ERROR => (library.interceptor_add_on_destroy)(handle, NAME.as_ptr(), on_destroy, shared),
@@ -149,12 +159,12 @@ extern "C" fn on_acknowledgement(_: *mut c_void, message: *const CMessage, share
 }
 
 extern "C" fn on_destroy(_: *mut c_void, shared: *mut c_void) -> Code {
-    // SAFETY: it is the reference from `on_new`, which nothing uses after this.
-    let producer = unsafe { Arc::from_raw(shared as *const Producer) };
+    // SAFETY: it is the reference from `on_new`. It must outlive this call: the threads of the producer's brokers still
+    // run, and report the records that are left.
+    let producer = unsafe { &*(shared as *const Producer) };
     if let Some(library) = librdkafka::library() {
         producer.release_topics(library);
     }
-    producer.state().is_destroyed = true;
     NO_ERROR
 }
 
