@@ -31,6 +31,7 @@ from translator.dialects.canal.native_rows import CanalNativeRows
 from translator.errors import ErrorCode
 from translator.kafka.partitioner import output_partition
 from translator.message import Limits, Message, Setup
+from translator.resolution import resolve
 from translator.resolution.resolve import NATIVE_RUN, EventOutput, Outputs, OutputTopic
 from translator.service import assembly
 from translator.service.assembly import build_native_paths
@@ -62,6 +63,12 @@ MORE = (
 )
 """The last topic has no room for some of the records."""
 SCHEMAS, METADATA, LETTERS = (OutputTopic(name, 1, ROOMY) for name in ("schemas", "metadata", "letters"))
+
+
+@pytest.fixture
+def short_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Split a test's batches into several runs."""
+    monkeypatch.setattr(resolve, "NATIVE_RUN", 32)
 
 
 class Run:
@@ -124,6 +131,7 @@ def values(count: int) -> list[bytes]:
     return [message.value or b"" for message in feed("canal", 8, count).messages]
 
 
+@pytest.mark.usefixtures("short_runs")
 @pytest.mark.parametrize("projections", [(), PROJECTIONS, MORE], ids=["canonical", "debezium", "json and upsert"])
 @pytest.mark.parametrize("holds", [(), tuple(ErrorCode)], ids=["dead letters", "holds"])
 @pytest.mark.parametrize("seed", range(6))
@@ -149,6 +157,7 @@ def test_batches_leave_the_same_behind(
     assert plain.taken == 0
 
 
+@pytest.mark.usefixtures("short_runs")
 @pytest.mark.parametrize("seed", range(6))
 def test_metadata_come_and_change_between_the_rows(seed: int) -> None:
     """A row is read with the metadata learned before it, anywhere in a run."""
@@ -176,6 +185,7 @@ def test_metadata_come_and_change_between_the_rows(seed: int) -> None:
     assert plain.taken == 0
 
 
+@pytest.mark.usefixtures("short_runs")
 @pytest.mark.parametrize("wrong_at", [0, 1, 40, 70])
 def test_what_stands_before_a_contradiction_is_written(wrong_at: int) -> None:
     """This holds anywhere in a run, and both paths leave the mark for other processes."""
@@ -195,6 +205,7 @@ def test_what_stands_before_a_contradiction_is_written(wrong_at: int) -> None:
     assert len(run.delivery.written("metadata", 0)) == 2
 
 
+@pytest.mark.usefixtures("short_runs")
 @pytest.mark.parametrize("wrong_at", [0, 1, 40, 70])
 def test_a_contradiction_holds_its_partition_where_the_operator_wants_it(wrong_at: int) -> None:
     """Anywhere in a run, earlier messages are written, and it and later ones become dead letters."""
