@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import TypeAlias
 
 import msgspec
@@ -33,6 +34,11 @@ NEW_SCHEMA = "new schema"
 
 NATIVE_RUN = 256
 """The number of messages that the native path translates together. In runs of 32, a message costs a tenth more."""
+
+NATIVE_RUN_BYTES = 128 * 1024
+"""A run ends with the message whose value exceeds this total size. While the producer's queue is full, each partition
+keeps the records of one run, which can be 20 times as large as their messages.
+"""
 
 UNBOUNDED = 2**63 - 1
 """Used as `max_bytes` if the output is not a topic."""
@@ -171,7 +177,7 @@ class Resolver:
         path = self._native.get(translator.source)
         if path is None:
             return self._resolve_plainly(translator, messages[: translator.run])
-        messages = messages[:NATIVE_RUN]
+        messages = _native_run(messages)
         found, known = path.take(messages), self._catalog.is_announced
         operations = totals(found)
         # The plain path publishes schemas.
@@ -315,6 +321,15 @@ class Resolver:
         """Return the dead letter for a message with a record that does not fit its topic."""
         largest = max(map(record_size, records), default=0)
         return translator.too_large(message, to.topic, largest, to.max_bytes) if largest > to.max_bytes else None
+
+
+def _native_run(messages: Sequence[Message]) -> Sequence[Message]:
+    """Return the first messages, at least one, which the native path translates together."""
+    run = messages[:NATIVE_RUN]
+    sizes = [len(message.value or b"") for message in run]
+    if sum(sizes) <= NATIVE_RUN_BYTES:  # nearly always, and without a loop
+        return run
+    return run[: next(number for number, size in enumerate(accumulate(sizes), 1) if size > NATIVE_RUN_BYTES)]
 
 
 def event_number(record: Record) -> int:

@@ -32,7 +32,7 @@ from translator.errors import ErrorCode
 from translator.kafka.partitioner import output_partition
 from translator.message import Limits, Message, Setup
 from translator.resolution import resolve
-from translator.resolution.resolve import NATIVE_RUN, EventOutput, Outputs, OutputTopic
+from translator.resolution.resolve import NATIVE_RUN, NATIVE_RUN_BYTES, EventOutput, Outputs, OutputTopic
 from translator.service import assembly
 from translator.service.assembly import build_native_paths
 from translator.service.delivery.memory import InMemoryDelivery
@@ -236,6 +236,27 @@ def test_the_first_messages_of_a_schema_go_the_plain_way_which_announces_it() ->
     (account,) = run.accounts
     assert {"new schema": NATIVE_RUN, "taken": 8} == dict(account.native)
     assert len(run.delivery.written("schemas", 0)) == 1
+
+
+def test_a_run_of_large_messages_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The translated records of a run are in memory while the producer's queue is full."""
+    body = json.loads(values(1)[0])
+    large = [
+        msgspec.json.encode(body | {"data": body["data"] * rows}) for rows in (1, 10, 40, 400, 1) for _ in range(70)
+    ]
+    native, plain = Run(native=True), Run(native=False)
+    take, sizes = native.path.take, []
+
+    def measured(messages: Sequence[Message]) -> Any:
+        sizes.append([len(message.value or b"") for message in messages])
+        return take(messages)
+
+    monkeypatch.setattr(native.path, "take", measured)
+    for run in (native, plain):
+        run.of(large)
+    assert native.left == plain.left
+    assert max(sum(run[:-1]) for run in sizes) <= NATIVE_RUN_BYTES
+    assert len(large) == sum(map(len, sizes))
 
 
 def test_commit_times_need_not_rise() -> None:
