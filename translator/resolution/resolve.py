@@ -327,7 +327,7 @@ def _native_run(messages: Sequence[Message]) -> Sequence[Message]:
     """Return the first messages, at least one, which the native path translates together."""
     run = messages[:NATIVE_RUN]
     sizes = [len(message.value or b"") for message in run]
-    if sum(sizes) <= NATIVE_RUN_BYTES:  # nearly always, and without a loop
+    if sum(sizes) <= NATIVE_RUN_BYTES:
         return run
     return run[: next(number for number, size in enumerate(accumulate(sizes), 1) if size > NATIVE_RUN_BYTES)]
 
