@@ -108,8 +108,12 @@ class RowGroup(NamedTuple):
         """Return a column, or its values at some places in the group. A column that was added later is NULL."""
         if name not in self.names:
             return pa.nulls(self.rows if places is None else len(places), type)
-        read = self._read(name, self.file if places is None or not self._has_dictionary(name) else self.coded(name))
-        return _in_one_piece(read if places is None else read.take(places)).cast(type)
+        if places is None:
+            return _in_one_piece(self._read(name, self.file)).cast(type)
+        if self._has_dictionary(name):
+            return _in_one_piece(self._read(name, self.coded(name)).take(places)).cast(type)
+        # A merge of deltalake writes string views, and Arrow cannot take single values from views.
+        return _in_one_piece(self._read(name, self.file).cast(type).take(places))
 
     def _read(self, name: str, file: pq.ParquetFile) -> pa.ChunkedArray:
         return file.read_row_group(self.number, columns=[name]).column(name)

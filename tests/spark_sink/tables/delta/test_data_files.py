@@ -1,0 +1,25 @@
+"""The data files of a Delta table, read column by column."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake import DeltaTable, write_deltalake
+
+from spark_sink.tables.delta.data_files import find
+
+
+def test_files_that_deltalake_has_merged(tmp_path: Path) -> None:
+    """A merge of deltalake writes string views and binary views, which Arrow cannot pick single values of."""
+    types = {"id": pa.int64(), "a": pa.string(), "raw": pa.binary(), "set": pa.list_(pa.string())}
+    made = {"id": range(9), "a": map("text {}".format, range(9)), "raw": [b"\xff"] * 9, "set": [["x", None]] * 9}
+    rows = pa.table({name: list(values) for name, values in made.items()}, pa.schema(list(types.items())))
+    write_deltalake(tmp_path, rows)
+    table = DeltaTable(tmp_path)
+    merge = table.merge(rows.slice(0, 1), "t.id = s.id", source_alias="s", target_alias="t", streamed_exec=False)
+    merge.when_matched_update({"a": "'merged'"}).execute()
+    wanted = {"id": pa.array([0, 8, 9]), "a": pa.array(["merged", "text 8", "text 7"])}
+    found = pa.Table.from_batches(find(DeltaTable(tmp_path), types, {}, wanted))
+    others = {"raw": b"\xff", "set": ["x", None]}
+    assert [{"id": 0, "a": "merged", **others}, {"id": 8, "a": "text 8", **others}] == found.to_pylist()
