@@ -15,7 +15,7 @@ import pyarrow.fs as fs
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from spark_sink.tables.delta.files import Types, cast, may_hold
+from spark_sink.tables.delta.files import Types, cast, paths_between
 from spark_sink.tables.delta.open_table import storage_of
 from spark_sink.tables.reach import Bounds
 
@@ -143,10 +143,10 @@ def data_files(table: DeltaTable, bounds: Bounds) -> list[DataFile]:
     vectors = pa.table(table.deletion_vectors())
     paths = (uri.removeprefix(table.table_uri) for uri in vectors.column("filepath").to_pylist())
     kept = {path: rows.values for path, rows in zip(paths, vectors.column("selection_vector"), strict=True)}
-    actions = pa.table(table.get_add_actions(flatten=True)).to_pylist()
-    if not kept.keys() <= {action["path"] for action in actions}:
+    actions = pa.table(table.get_add_actions(flatten=True))
+    if not kept.keys() <= set(actions.column("path").to_pylist()):
         raise AssertionError("a deletion vector belongs to no file of the table")
-    return [DataFile(action["path"], kept.get(action["path"])) for action in actions if may_hold(action, bounds)]
+    return [DataFile(path, kept.get(path)) for path in paths_between(actions, bounds)]
 
 
 def scan(table: DeltaTable, types: Types, bounds: Bounds) -> Iterator[pa.RecordBatch]:

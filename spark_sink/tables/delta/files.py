@@ -72,10 +72,9 @@ def by_query(table: DeltaTable, types: Types, bounds: Bounds) -> Iterator[pa.Rec
 def by_file(table: DeltaTable, types: Types, bounds: Bounds) -> Iterator[pa.RecordBatch]:
     """Read the columns file by file. If column types were widened, older files still contain the narrower types."""
     storage = storage_of(table)
-    for action in pa.table(table.get_add_actions(flatten=True)).to_pylist():
-        if may_hold(action, bounds):
-            with storage.open_input_file(action["path"]) as opened:
-                yield from _batches(opened, _schema(types))
+    for path in paths_between(pa.table(table.get_add_actions(flatten=True)), bounds):
+        with storage.open_input_file(path) as opened:
+            yield from _batches(opened, _schema(types))
 
 
 def whole(table: DeltaTable, paths: Iterable[str], schema: pa.Schema, rows: int) -> Iterator[pa.RecordBatch]:
@@ -117,8 +116,21 @@ def near(table: DeltaTable, shape: TableShape, reach: Reach) -> ds.Dataset:
     return ds.FileSystemDataset(chosen, files.schema, files.format, files.filesystem)
 
 
-def may_hold(action: Mapping[str, object], bounds: Bounds) -> bool:
-    """Return whether a file might contain rows between the bounds, according to its statistics."""
+def paths_between(actions: pa.Table, bounds: Bounds) -> list[str]:
+    """Return the paths of the files that might contain rows between the bounds, according to their statistics.
+
+    The statistics of other columns are not converted to Python. A large table has many of them, and Python lacks some
+    of the dates.
+
+    Args:
+        actions: one row per file, with the columns of `DeltaTable.get_add_actions(flatten=True)`.
+    """
+    needed = {"path", *(f"{end}.{name}" for name in bounds for end in ("min", "max"))}
+    found = actions.select([name for name in actions.column_names if name in needed])
+    return [action["path"] for action in found.to_pylist() if _may_hold(action, bounds)]
+
+
+def _may_hold(action: Mapping[str, object], bounds: Bounds) -> bool:
     for name, (low, high) in bounds.items():
         least, greatest = action.get(f"min.{name}"), action.get(f"max.{name}")
         if least is not None and greatest is not None and (greatest < low or least > high):  # type: ignore[operator]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID, uuid4
 
 import msgspec
@@ -236,14 +236,15 @@ def _statistics(rows: pa.Table, columns: Sequence[str]) -> str:
     """Return a file's statistics. Readers do not skip the file by a column that has no smallest and greatest value."""
     found = {name: rows.column(name) for name in columns if name in rows.column_names}
     bounded = {name: column for name, column in found.items() if any(is_(column.type) for is_ in _BOUNDED)}
-    bounds = {name: pc.min_max(column).as_py() for name, column in bounded.items()}
+    bounds = {name: _bounds(column) for name, column in bounded.items()}
     told = {name: of for name, of in bounds.items() if of["min"] is not None and len(str(of["max"])) <= _LONGEST}
     return msgspec.json.encode(
         {
             "numRecords": rows.num_rows,
             "minValues": {name: of["min"] for name, of in told.items()},
             "maxValues": {name: of["max"] for name, of in told.items()},
-            "nullCount": {name: column.null_count for name, column in found.items()},
+            # For a struct, Delta expects an object with its fields.
+            "nullCount": {name: of.null_count for name, of in found.items() if not pa.types.is_struct(of.type)},
             "tightBounds": True,
         }
     ).decode()
@@ -251,3 +252,12 @@ def _statistics(rows: pa.Table, columns: Sequence[str]) -> str:
 
 def _joined(parts: Sequence[pa.Array], type: pa.DataType) -> pa.Array:
     return pa.concat_arrays(parts) if parts else pa.array([], type)
+def _bounds(column: pa.ChunkedArray) -> Mapping[str, Any]:
+    """Return the smallest and the greatest value. Both are None if all values are NULL, or if Python lacks a date."""
+    try:
+        bounds: Mapping[str, Any] = pc.min_max(column).as_py()
+    except OverflowError:
+        return {"min": None, "max": None}
+    return bounds
+
+

@@ -227,6 +227,25 @@ def test_keys_that_spark_merges(spark: SparkSession, tmp_path: Path) -> None:
 def _order(path: str, key: str = "id", marker: Marker | None = None) -> Merge:
     columns = {"id": "bigint", "n": "int", "x": "double"}
     return Merge(path, columns, (), (key,), {}, inserts_only=False, version=0, marker=marker)
+def test_statistics_of_all_columns(spark: SparkSession, tmp_path: Path) -> None:
+    """deltalake reads the statistics of a table that keeps them for structs, and for dates that Python lacks."""
+    path, staging = tmp_path / "s" / "t", Staging(str(tmp_path), "test")
+    columns = "id BIGINT, n INT, x DOUBLE, s STRUCT<a: INT>, day DATE, late DATE"
+    spark.sql(f"CREATE TABLE delta.`{path}` ({columns}) USING delta")
+    _by_spark(spark, path, "SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
+    late = "date_add(DATE'9999-12-31', 9)"
+    spark.sql(f"INSERT INTO delta.`{path}` SELECT 1, 1, 1, struct(1), DATE'0001-01-01', {late}")
+    staged = staging.put("s.t", pa.table({"id": [1], "n": pa.array([5], pa.int32()), "x": [5.0]}))
+    DeltaInSpark(staging).table(spark, "s.t").do(_order(staged, marker=Marker("app", 1)))
+    assert DeltaTable(path).history(1)[0]["operationParameters"]["predicate"] == "[]"
+    actions = pa.table(DeltaTable(path).get_add_actions(flatten=True))
+    (known,) = actions.select(["num_records", "null_count.id", "max.n", "min.day", "max.late"]).to_pylist()
+    assert [1, 0, 5, date(1, 1, 1), None] == [*known.values()]
+    assert [(5, 1)] == [
+        tuple(row) for row in spark.sql(f"SELECT n, s.a FROM delta.`{path}` WHERE late = {late}").collect()
+    ]
+
+
 
 
 def _filled(lake: MergingLake) -> None:
