@@ -89,15 +89,19 @@ class MergedFiles(NamedTuple):
 def can_merge(table: DeltaTable, order: Merge) -> bool:
     """Return whether this module can merge rows into the table, with the result of Spark's MERGE.
 
+    The table must have all columns that the merge writes. Spark's MERGE reports a column that someone has dropped.
+
     No key column may contain floating-point numbers, because 0.0 equals -0.0 in SQL, but not in Arrow. For the same
     reason, no key of the rows may be NULL.
     """
-    properties, fields = table.metadata().configuration, table.schema().fields
+    properties = {name: value.lower() for name, value in table.metadata().configuration.items()}
+    fields, written = table.schema().fields, {*order.columns, *([] if order.at is None else [UPDATED_AT])}
     return (
         features_of(table) <= _FEATURES
         and _NEEDED.items() <= properties.items()
         and _EXCLUDED.items().isdisjoint(properties.items())
         and not table.metadata().partition_columns
+        and written <= {field.name for field in fields}
         and all(field.nullable and field.metadata.keys() <= _METADATA for field in fields)
         and _FLOATING.isdisjoint(order.columns[name] for name in order.key)
     )
@@ -250,8 +254,6 @@ def _statistics(rows: pa.Table, columns: Sequence[str]) -> str:
     ).decode()
 
 
-def _joined(parts: Sequence[pa.Array], type: pa.DataType) -> pa.Array:
-    return pa.concat_arrays(parts) if parts else pa.array([], type)
 def _bounds(column: pa.ChunkedArray) -> Mapping[str, Any]:
     """Return the smallest and the greatest value. Both are None if all values are NULL, or if Python lacks a date."""
     try:
@@ -261,3 +263,5 @@ def _bounds(column: pa.ChunkedArray) -> Mapping[str, Any]:
     return bounds
 
 
+def _joined(parts: Sequence[pa.Array], type: pa.DataType) -> pa.Array:
+    return pa.concat_arrays(parts) if parts else pa.array([], type)

@@ -184,19 +184,22 @@ def _log(path: Path, version: int) -> list[dict[str, Any]]:
 
 
 # Tables that Spark's MERGE writes, because this merge would ignore a rule or a column.
+_PLAIN = "(id BIGINT, n INT, x DOUBLE) USING delta"
 OTHER_TABLES = {
-    "disabled": "(id BIGINT, n INT) USING delta TBLPROPERTIES ('delta.enableDeletionVectors' = 'false')",
-    "partitioned": "(id BIGINT, n INT) USING delta PARTITIONED BY (n)",
-    "clustered": "(id BIGINT, n INT) USING delta CLUSTER BY (id)",
-    "change data feed": "(id BIGINT, n INT) USING delta TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')",
-    "append only": "(id BIGINT, n INT) USING delta TBLPROPERTIES ('delta.appendOnly' = 'true')",
-    "column mapping": "(id BIGINT, n INT) USING delta TBLPROPERTIES ('delta.columnMapping.mode' = 'name')",
-    "row tracking": "(id BIGINT, n INT) USING delta TBLPROPERTIES ('delta.enableRowTracking' = 'true')",
-    "not null": "(id BIGINT NOT NULL, n INT) USING delta",
-    "constraint": "(id BIGINT, n INT) USING delta TBLPROPERTIES ('delta.constraints.few' = 'n < 9')",
-    "length": "(id BIGINT, n INT, s VARCHAR(3)) USING delta",
-    "default": "(id BIGINT, n INT) USING delta TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')",
-    "type widening": "(id BIGINT, n INT) USING delta TBLPROPERTIES ('delta.enableTypeWidening' = 'true')",
+    "disabled": f"{_PLAIN} TBLPROPERTIES ('delta.enableDeletionVectors' = 'false')",
+    "partitioned": f"{_PLAIN} PARTITIONED BY (n)",
+    "clustered": f"{_PLAIN} CLUSTER BY (id)",
+    "change data feed": f"{_PLAIN} TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')",
+    "change data feed in capitals": f"{_PLAIN} TBLPROPERTIES ('delta.enableChangeDataFeed' = 'TRUE')",
+    "column dropped": "(id BIGINT, n INT) USING delta",
+    "append only": f"{_PLAIN} TBLPROPERTIES ('delta.appendOnly' = 'true')",
+    "column mapping": f"{_PLAIN} TBLPROPERTIES ('delta.columnMapping.mode' = 'name')",
+    "row tracking": f"{_PLAIN} TBLPROPERTIES ('delta.enableRowTracking' = 'true')",
+    "not null": "(id BIGINT NOT NULL, n INT, x DOUBLE) USING delta",
+    "constraint": f"{_PLAIN} TBLPROPERTIES ('delta.constraints.few' = 'n < 9')",
+    "length": "(id BIGINT, n INT, x DOUBLE, s VARCHAR(3)) USING delta",
+    "default": f"{_PLAIN} TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')",
+    "type widening": f"{_PLAIN} TBLPROPERTIES ('delta.enableTypeWidening' = 'true')",
 }
 
 
@@ -224,9 +227,6 @@ def test_keys_that_spark_merges(spark: SparkSession, tmp_path: Path) -> None:
         assert by_spark is (key != "id")
 
 
-def _order(path: str, key: str = "id", marker: Marker | None = None) -> Merge:
-    columns = {"id": "bigint", "n": "int", "x": "double"}
-    return Merge(path, columns, (), (key,), {}, inserts_only=False, version=0, marker=marker)
 def test_statistics_of_all_columns(spark: SparkSession, tmp_path: Path) -> None:
     """deltalake reads the statistics of a table that keeps them for structs, and for dates that Python lacks."""
     path, staging = tmp_path / "s" / "t", Staging(str(tmp_path), "test")
@@ -246,6 +246,9 @@ def test_statistics_of_all_columns(spark: SparkSession, tmp_path: Path) -> None:
     ]
 
 
+def _order(path: str, key: str = "id", marker: Marker | None = None) -> Merge:
+    columns = {"id": "bigint", "n": "int", "x": "double"}
+    return Merge(path, columns, (), (key,), {}, inserts_only=False, version=0, marker=marker)
 
 
 def _filled(lake: MergingLake) -> None:
