@@ -42,8 +42,8 @@ class DeltaTransaction:
         return list(schema.apply("nullCount").dataType().fieldNames())
 
     def commit(self, merged: MergedFiles, markers: Sequence[Marker]) -> bool:
-        """Commit the files of a merge, with the markers. Return False if the log lists a changed file under another
-        name, so that only Spark can change it.
+        """Commit the files of a merge, with the markers. Return False if only Spark can change some file, because the
+        log lists it under another name or without its number of rows.
         """
         files = self._files(merged.changed)
         if files.keys() != merged.changed.keys():
@@ -107,11 +107,15 @@ class DeltaTransaction:
 
 
 def _by_path(files: Iterable[Any], changed: Mapping[str, ChangedFile]) -> dict[str, Any]:
-    """Return the changed files among these, if they still have the deletion vectors that the merge has read."""
+    """Return the changed files among these, if they still have the deletion vectors that the merge has read, and can
+    have new ones. Delta Lake rejects a vector for a file without a number of rows.
+    """
     found = {}
     for file in files:
         path, vector = file.path(), file.deletionVector()
-        if path in changed and changed[path].deleted == (0 if vector is None else vector.cardinality()):
+        if path not in changed or not file.numLogicalRecords().isDefined():
+            continue
+        if changed[path].deleted == (0 if vector is None else vector.cardinality()):
             found[path] = file
     return found
 

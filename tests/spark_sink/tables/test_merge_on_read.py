@@ -17,6 +17,7 @@ from deltalake import DeltaTable, QueryBuilder, WriterProperties, write_deltalak
 from pyspark.sql import SparkSession
 
 from spark_sink.errors import Overtaken
+from spark_sink.spark.session import session_settings
 from spark_sink.tables.changes import Marker
 from spark_sink.tables.delta import spark as delta_spark
 from spark_sink.tables.delta.data_files import data_files
@@ -225,6 +226,23 @@ def test_keys_that_spark_merges(spark: SparkSession, tmp_path: Path) -> None:
         assert rows == [tuple(row) for row in found]
         by_spark = DeltaTable(path).history(1)[0]["operationParameters"]["predicate"] != "[]"
         assert by_spark is (key != "id")
+
+
+def test_files_without_a_number_of_rows(spark: SparkSession, tmp_path: Path) -> None:
+    """Someone has added rows without statistics. Delta Lake needs a file's number of rows for a deletion vector, and
+    Spark's MERGE counts the rows.
+    """
+    path, staging = tmp_path / "s" / "t", Staging(str(tmp_path), "test")
+    spark.sql(f"CREATE TABLE delta.`{path}` (id BIGINT, n INT, x DOUBLE) USING delta")
+    _by_spark(spark, path, "SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
+    with session_settings(spark, {"spark.databricks.delta.stats.collect": "false"}):
+        spark.sql(f"INSERT INTO delta.`{path}` VALUES (1, 1, 1), (2, 2, 2)")
+    for number in (1, 2):
+        rows = pa.table({"id": [number], "n": pa.array([5], pa.int32()), "x": [5.0]})
+        DeltaInSpark(staging).table(spark, "s.t").do(_order(staging.put("s.t", rows), marker=Marker("app", number)))
+        assert number == DeltaTable(path).transaction_version("app")
+    found = spark.read.format("delta").load(str(path)).collect()
+    assert [(1, 5, 5.0), (2, 5, 5.0)] == sorted(map(tuple, found))
 
 
 def test_statistics_of_all_columns(spark: SparkSession, tmp_path: Path) -> None:
