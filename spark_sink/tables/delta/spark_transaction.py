@@ -67,6 +67,9 @@ class DeltaTransaction:
         return self._delta.actions.Action.fromJson(msgspec.json.encode({kind: fields}).decode())
 
     def _marker(self, marker: Marker) -> Any:
+        # The transaction has to read the marker. Otherwise, a commit without rows would not conflict with a later
+        # marker that another sink has committed, and would replace it.
+        self._transaction.txnVersion(marker.app)
         return self._action("txn", {"appId": marker.app, "version": marker.version, "lastUpdated": _now()})
 
     def _new(self, file: NewFile) -> Any:

@@ -10,6 +10,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 import pytest
@@ -22,7 +23,7 @@ from spark_sink.tables.changes import Marker
 from spark_sink.tables.delta import spark as delta_spark
 from spark_sink.tables.delta.data_files import data_files
 from spark_sink.tables.delta.deletion_vectors import encoded
-from spark_sink.tables.delta.merge_on_read import can_merge, merge_files
+from spark_sink.tables.delta.merge_on_read import MergedFiles, can_merge, merge_files
 from spark_sink.tables.delta.spark import DeltaInSpark
 from spark_sink.tables.delta.spark_transaction import DeltaTransaction
 from spark_sink.tables.spark_operations import GONE, WRITTEN, Merge
@@ -262,6 +263,21 @@ def test_statistics_of_all_columns(spark: SparkSession, tmp_path: Path) -> None:
     assert [(5, 1)] == [
         tuple(row) for row in spark.sql(f"SELECT n, s.a FROM delta.`{path}` WHERE late = {late}").collect()
     ]
+
+
+def test_another_commit_with_the_marker(spark: SparkSession, tmp_path: Path) -> None:
+    """If another sink has committed a later batch, a commit without rows is a conflict, too. It would set the marker
+    back.
+    """
+    write_deltalake(tmp_path, pa.table({"id": [1]}))
+    nothing = MergedFiles(0, None, uuid4(), {})
+    transaction = DeltaTransaction(spark, str(tmp_path))
+    assert DeltaTransaction(spark, str(tmp_path)).commit(nothing, [Marker("app", 8)])
+    assert DeltaTransaction(spark, str(tmp_path)).commit(nothing, [Marker("unrelated", 1)])
+    with pytest.raises(Exception, match=r"io\.delta\.exceptions\.ConcurrentTransactionException") as conflict:
+        transaction.commit(nothing, [Marker("app", 7)])
+    assert DeltaInSpark(Staging(str(tmp_path), "test")).is_overtaken(str(conflict.value))
+    assert 8 == DeltaTable(tmp_path).transaction_version("app")
 
 
 def _order(path: str, key: str = "id", marker: Marker | None = None) -> Merge:
