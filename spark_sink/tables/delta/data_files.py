@@ -19,7 +19,8 @@ from spark_sink.tables.delta.files import Types, cast, paths_between
 from spark_sink.tables.delta.open_table import storage_of
 from spark_sink.tables.reach import Bounds
 
-# In a column chunk, each text takes at least this number of bytes for its length, unless it is in a dictionary.
+# In a column chunk, each text takes at least this number of bytes for its length, unless it is in a dictionary or has a
+# delta encoding. Arrow cannot read texts with a delta encoding as a dictionary.
 _LENGTH = 4
 
 
@@ -125,7 +126,9 @@ class RowGroup(NamedTuple):
         columns = self.file.metadata.row_group(self.number)
         chunks = (columns.column(number) for number in range(columns.num_columns))
         return any(
-            chunk.physical_type == "BYTE_ARRAY" and chunk.total_uncompressed_size < _LENGTH * chunk.num_values
+            chunk.physical_type == "BYTE_ARRAY"
+            and chunk.total_uncompressed_size < _LENGTH * chunk.num_values
+            and not any(encoding.startswith("DELTA_") for encoding in chunk.encodings)
             for chunk in chunks
             if chunk.path_in_schema == name
         )

@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.fs as fs
+import pyarrow.parquet as pq
+import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from spark_sink.tables.delta.data_files import find
+from spark_sink.tables.delta.data_files import DataFile, find
 
 
 def test_files_that_deltalake_has_merged(tmp_path: Path) -> None:
@@ -23,3 +26,15 @@ def test_files_that_deltalake_has_merged(tmp_path: Path) -> None:
     found = pa.Table.from_batches(find(DeltaTable(tmp_path), types, {}, wanted))
     others = {"raw": b"\xff", "set": ["x", None]}
     assert [{"id": 0, "a": "merged", **others}, {"id": 8, "a": "text 8", **others}] == found.to_pylist()
+
+
+@pytest.mark.parametrize("encoding", ["RLE_DICTIONARY", "PLAIN", "DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY"])
+def test_encodings(tmp_path: Path, encoding: str) -> None:
+    """Version 2 of the Parquet format has delta encodings, which make repeated texts as small as a dictionary does."""
+    rows = pa.table({"a": ["x"] * 5000 + ["y", None]})
+    by_column = None if encoding == "RLE_DICTIONARY" else {"a": encoding}
+    pq.write_table(rows, tmp_path / "file", use_dictionary=by_column is None, column_encoding=by_column)
+    assert encoding in pq.read_metadata(tmp_path / "file").row_group(0).column(0).encodings
+    groups = DataFile("file", None).row_groups(fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem()))
+    found = [group.column("a", pa.string(), pa.array([0, 5000, 5001])).to_pylist() for group in groups]
+    assert [["x", "y", None]] == found
