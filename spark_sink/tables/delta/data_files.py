@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import NamedTuple
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,7 +29,7 @@ class DataFile(NamedTuple):
     """A data file.
 
     Args:
-        path: the path below the table's folder.
+        path: the path below the table's folder, encoded like in the log.
         kept: for each row, whether the table still contains it. The table contains all rows beyond the end of the
             array, and all rows if this is None.
     """
@@ -45,7 +46,7 @@ class DataFile(NamedTuple):
 
     def batches(self, storage: fs.FileSystem, types: Types) -> Iterator[pa.RecordBatch]:
         """Return columns of the rows that the table contains."""
-        with storage.open_input_file(self.path) as opened:
+        with storage.open_input_file(unquote(self.path)) as opened:
             file = pq.ParquetFile(opened, coerce_int96_timestamp_unit="us")
             schema, first = pa.schema(list(types.items())), 0
             present = [name for name in file.schema_arrow.names if name in types]
@@ -56,7 +57,7 @@ class DataFile(NamedTuple):
                 yield found if kept is None else found.filter(kept)
 
     def row_groups(self, storage: fs.FileSystem) -> Iterator[RowGroup]:
-        with storage.open_input_file(self.path) as opened:
+        with storage.open_input_file(unquote(self.path)) as opened:
             file = pq.ParquetFile(opened, coerce_int96_timestamp_unit="us")
 
             def coded(name: str) -> pq.ParquetFile:

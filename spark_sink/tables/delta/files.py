@@ -5,6 +5,7 @@ read it through deltalake's query engine or file by file.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -73,7 +74,7 @@ def by_file(table: DeltaTable, types: Types, bounds: Bounds) -> Iterator[pa.Reco
     """Read the columns file by file. If column types were widened, older files still contain the narrower types."""
     storage = storage_of(table)
     for path in paths_between(pa.table(table.get_add_actions(flatten=True)), bounds):
-        with storage.open_input_file(path) as opened:
+        with storage.open_input_file(unquote(path)) as opened:
             yield from _batches(opened, _schema(types))
 
 
@@ -117,7 +118,7 @@ def near(table: DeltaTable, shape: TableShape, reach: Reach) -> ds.Dataset:
 
 
 def paths_between(actions: pa.Table, bounds: Bounds) -> list[str]:
-    """Return the paths of the files that might contain rows between the bounds, according to their statistics.
+    """Return the encoded paths of the files that might contain rows between the bounds, according to their statistics.
 
     The statistics of other columns are not converted to Python. A large table has many of them, and Python lacks some
     of the dates.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.fs as fs
@@ -10,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from spark_sink.tables.delta.data_files import DataFile, find
+from spark_sink.tables.delta.data_files import DataFile, find, scan
+from spark_sink.tables.delta.files import by_file
 
 
 def test_files_that_deltalake_has_merged(tmp_path: Path) -> None:
@@ -38,3 +41,14 @@ def test_encodings(tmp_path: Path, encoding: str) -> None:
     groups = DataFile("file", None).row_groups(fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem()))
     found = [group.column("a", pa.string(), pa.array([0, 5000, 5001])).to_pylist() for group in groups]
     assert [["x", "y", None]] == found
+
+
+@pytest.mark.parametrize("read", [scan, by_file])
+def test_a_path_that_the_log_encodes(tmp_path: Path, read: Callable[..., Iterator[pa.RecordBatch]]) -> None:
+    write_deltalake(tmp_path, pa.table({"id": [1]}))
+    (file,) = tmp_path.glob("*.parquet")
+    log = tmp_path / f"_delta_log/{0:020}.json"
+    log.write_text(log.read_text().replace(file.name, quote("a b%20.parquet")))
+    file.rename(tmp_path / "a b%20.parquet")
+    (batch,) = read(DeltaTable(tmp_path), {"id": pa.int64()}, {})
+    assert [{"id": 1}] == batch.to_pylist()
