@@ -63,7 +63,7 @@ def topic(broker: Broker) -> Iterator[str]:
     admin.delete_topics([name])[name].result(60)
 
 
-@pytest.fixture(params=QUEUES)
+@pytest.fixture(params=["plain", pytest.param("native", marks=needs_extension)])
 def opened(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """Open a producer with this kind of queue."""
 

@@ -32,7 +32,7 @@ from translator.errors import ErrorCode
 from translator.kafka.partitioner import output_partition
 from translator.message import Limits, Message, Setup
 from translator.resolution import resolve
-from translator.resolution.resolve import NATIVE_RUN, NATIVE_RUN_BYTES, EventOutput, Outputs, OutputTopic
+from translator.resolution.resolve import NATIVE_RUN_BYTES, EventOutput, Outputs, OutputTopic
 from translator.service import assembly
 from translator.service.assembly import build_native_paths
 from translator.service.delivery.memory import InMemoryDelivery
@@ -230,11 +230,12 @@ def test_a_contradiction_holds_its_partition_where_the_operator_wants_it(wrong_a
     assert left[0] == left[1]
 
 
+@pytest.mark.usefixtures("short_runs")
 def test_the_first_messages_of_a_schema_go_the_plain_way_which_announces_it() -> None:
     run = Run(native=True)
-    run.of(values(NATIVE_RUN + 8))
+    run.of(values(40))
     (account,) = run.accounts
-    assert {"new schema": NATIVE_RUN, "taken": 8} == dict(account.native)
+    assert {"new schema": 32, "taken": 8} == dict(account.native)
     assert len(run.delivery.written("schemas", 0)) == 1
 
 
@@ -305,10 +306,10 @@ def test_a_record_too_large_for_one_projection_is_left_to_the_plain_way() -> Non
     assert account.refused == {("debezium", ErrorCode.TOO_LARGE): 40}
 
 
+@pytest.mark.usefixtures("short_runs")
 def test_what_is_taken_and_why_not_is_a_metric() -> None:
     run = Run(native=True)
-    run.of([*values(NATIVE_RUN), None, b"{}"])
-    run.of(values(8), first=NATIVE_RUN + 2)
+    run.of([*values(40), None, b"{}"])
     metrics = Metrics("0")
     for account in run.accounts:
         metrics.account(account)
