@@ -31,7 +31,6 @@ from translator.dialects.canal.native_rows import CanalNativeRows
 from translator.errors import ErrorCode
 from translator.kafka.partitioner import output_partition
 from translator.message import Limits, Message, Setup
-from translator.resolution import resolve
 from translator.resolution.resolve import NATIVE_RUN_BYTES, EventOutput, Outputs, OutputTopic
 from translator.service import assembly
 from translator.service.assembly import build_native_paths
@@ -63,12 +62,6 @@ MORE = (
 )
 """The last topic has no room for some of the records."""
 SCHEMAS, METADATA, LETTERS = (OutputTopic(name, 1, ROOMY) for name in ("schemas", "metadata", "letters"))
-
-
-@pytest.fixture
-def short_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Split a test's batches into several runs."""
-    monkeypatch.setattr(resolve, "NATIVE_RUN", 32)
 
 
 class Run:

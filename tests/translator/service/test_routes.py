@@ -172,6 +172,7 @@ def test_a_dry_run_opens_nothing() -> None:
 
 
 @needs_extension
+@pytest.mark.usefixtures("short_runs")
 def test_both_ways_leave_the_same_behind() -> None:
     """The native path also writes routed topics."""
     codec = FilteredCodec(DebeziumCodec(Options(tombstones=True)), ONLY_TABLES)

@@ -75,6 +75,7 @@ def test_what_a_projection_does_not_get_it_cannot_refuse() -> None:
     ],
     ids=["debezium", "debezium with schema", "json", "avro", "upsert"],
 )
+@pytest.mark.usefixtures("short_runs")
 def test_both_ways_leave_the_same_behind(codec: Codec) -> None:
     """A projection with or without the table does not keep the native path from handling its messages."""
     projections = tuple(
