@@ -35,7 +35,7 @@ NEW_SCHEMA = "new schema"
 NATIVE_RUN = 256
 """The number of messages that the native path translates together. In runs of 32, a message costs a tenth more."""
 
-NATIVE_RUN_BYTES = 128 * 1024
+NATIVE_RUN_BYTES = 256 * 1024
 """A run ends with the message whose value exceeds this total size. While the producer's queue is full, each partition
 keeps the records of one run, which can be 20 times as large as their messages.
 """
