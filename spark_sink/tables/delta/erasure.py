@@ -97,7 +97,7 @@ def _purge(path: str, checkpoint: Callable[[], object]) -> int:
 
 def _delete_files(table: DeltaTable, storage: fs.FileSystem) -> int:
     present = {info.path: info.mtime.timestamp() for info in _files(storage, "")}
-    in_use = set(pa.table(table.get_add_actions()).column("path").to_pylist())
+    in_use = set(map(unquote, pa.table(table.get_add_actions()).column("path").to_pylist()))
     if not in_use <= present.keys():
         raise FatalError("its log names files outside of its folder, so its earlier versions were not deleted")
     # Another program may have committed other files since the table was opened.

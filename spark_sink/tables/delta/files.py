@@ -89,7 +89,7 @@ def whole(table: DeltaTable, paths: Iterable[str], schema: pa.Schema, rows: int)
     """
     storage = storage_of(table)
     for path in paths:
-        with storage.open_input_file(path) as opened:
+        with storage.open_input_file(unquote(path)) as opened:
             content = opened.read()
         yield from _batches(pa.BufferReader(content), schema, rows)
 

@@ -226,6 +226,16 @@ def test_events_of_others(merging_lake: MergingLake) -> None:
     assert len(others) == DeltaTable(path).count()
 
 
+def test_partitions_whose_names_are_encoded(tmp_path: Path) -> None:
+    """The log encodes the names of folders, which already contain encoded values."""
+    for rows in ([1, 2], [3, 4]):
+        write_deltalake(
+            tmp_path / "t", pa.table({"id": rows, "at": ["a b/c", "x%y"]}), partition_by=["at"], mode="overwrite"
+        )
+    assert 2 == erasure.purge_own(str(tmp_path), "t")
+    assert {3, 4} == set(DeltaTable(tmp_path / "t").to_pyarrow_table().column("id").to_pylist())
+
+
 def test_a_commit_during_the_purge(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another pipeline adds to the quarantine after the purge has seen which files are in use."""
     path, listing = lake.path(quarantine.NAME), erasure._files

@@ -13,7 +13,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from spark_sink.tables.delta.data_files import DataFile, find, scan
-from spark_sink.tables.delta.files import by_file
+from spark_sink.tables.delta.files import DataFiles, by_file, whole
 
 
 def test_files_that_deltalake_has_merged(tmp_path: Path) -> None:
@@ -43,7 +43,11 @@ def test_encodings(tmp_path: Path, encoding: str) -> None:
     assert [["x", "y", None]] == found
 
 
-@pytest.mark.parametrize("read", [scan, by_file])
+def read_whole(table: DeltaTable, types: dict[str, pa.DataType], _: object) -> Iterator[pa.RecordBatch]:
+    return whole(table, DataFiles(table).paths, pa.schema(list(types.items())), 2)
+
+
+@pytest.mark.parametrize("read", [scan, by_file, read_whole])
 def test_a_path_that_the_log_encodes(tmp_path: Path, read: Callable[..., Iterator[pa.RecordBatch]]) -> None:
     write_deltalake(tmp_path, pa.table({"id": [1]}))
     (file,) = tmp_path.glob("*.parquet")
