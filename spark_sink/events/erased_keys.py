@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
 import msgspec
@@ -44,9 +44,15 @@ offset per partition.
 """
 
 
+# A decimal has up to 38 digits. The default context would round it to 28 digits, and different keys would be equal.
+_ALL_DIGITS = Context(prec=38)
+
+
 def digest_of(key: Key) -> str:
     """Return the digest of a row's key. It stays the same when the type of a key column is widened."""
-    values = [f"{value.normalize():f}" if isinstance(value, Decimal) else image_value(value) for value in key]
+    values = [
+        f"{value.normalize(_ALL_DIGITS):f}" if isinstance(value, Decimal) else image_value(value) for value in key
+    ]
     texts = [value if isinstance(value, str | bool) else str(value) for value in values]
     return hashlib.sha256(msgspec.json.encode(texts)).hexdigest()
 

@@ -75,3 +75,9 @@ def test_a_digest_outlives_a_wider_type(wider: str) -> None:
     shape = msgspec.structs.replace(SHAPE, columns=(TableColumn("id", wider),))
     sent = '{"id":"7"}' if wider == "string" else '{"id":7}'
     assert {sent: digest_of((7,))} == digests_of([sent], shape)
+
+
+def test_a_digest_has_all_digits_of_a_number() -> None:
+    shape = msgspec.structs.replace(SHAPE, columns=(TableColumn("id", "decimal(38,0)"),))
+    sent = [f'{{"id":"1234567890123456789012345678901234567{last}"}}' for last in range(3)]
+    assert 3 == len(set(digests_of(sent, shape).values()))
