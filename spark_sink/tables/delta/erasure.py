@@ -110,7 +110,9 @@ def _delete_files(table: DeltaTable, storage: fs.FileSystem) -> int:
 
 
 def _file_actions(storage: fs.FileSystem, last: int) -> Iterator[dict[str, Any]]:
-    """Return every action in the log up to a version that adds or removes a file."""
+    """Return the path in every action in the log up to a version that adds or removes a file. Actions in the log's JSON
+    files also have other fields.
+    """
     for version, kind in _log(storage):
         if version > last:
             continue
@@ -119,7 +121,9 @@ def _file_actions(storage: fs.FileSystem, last: int) -> Iterator[dict[str, Any]]
                 entries = map(json.loads, file.read().splitlines())
             elif kind.endswith("parquet"):
                 saved = pq.ParquetFile(file)
-                entries = iter(saved.read([one for one in _ACTIONS if one in saved.schema_arrow.names]).to_pylist())
+                # The statistics can have dates that Python lacks.
+                paths = [f"{one}.path" for one in _ACTIONS if one in saved.schema_arrow.names]
+                entries = iter(saved.read(paths).to_pylist())
             else:
                 continue
             for entry in entries:

@@ -236,6 +236,17 @@ def test_partitions_whose_names_are_encoded(tmp_path: Path) -> None:
     assert {3, 4} == set(DeltaTable(tmp_path / "t").to_pyarrow_table().column("id").to_pylist())
 
 
+def test_statistics_that_python_lacks(tmp_path: Path) -> None:
+    """A checkpoint contains the statistics of other writers' columns, such as a date in the year 10000."""
+    for id in (1, 2):
+        rows = pa.table({"id": [id], "on": pa.array([2_932_897], pa.int32()).cast(pa.date32())})
+        typed = {"delta.checkpoint.writeStatsAsStruct": "true"}
+        write_deltalake(tmp_path / "t", rows, mode="overwrite", configuration=typed if id == 1 else None)
+        DeltaTable(tmp_path / "t").create_checkpoint()
+    assert 1 == erasure.purge_own(str(tmp_path), "t")
+    assert 1 == DeltaTable(tmp_path / "t").count()
+
+
 def test_a_commit_during_the_purge(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another pipeline adds to the quarantine after the purge has seen which files are in use."""
     path, listing = lake.path(quarantine.NAME), erasure._files
