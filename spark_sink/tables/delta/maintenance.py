@@ -49,7 +49,7 @@ class DeltaMaintenance:
             actions = pa.table(table.get_add_actions())
             sizes = actions.column("size_bytes").to_pylist()
             parted = table.metadata().partition_columns
-            partitions = [str(values) for values in actions.column("partition").to_pylist()] if parted else ()
+            partitions = _partitions(actions) if parted else ()
             version = table.version()
             foreign = tuple(sorted(features_of(table) - FUSED_FEATURES))
             remembered = _days(table.metadata().configuration.get(REMEMBERED_PROPERTY))
@@ -92,6 +92,14 @@ def maintaining(name: str) -> Iterator[None]:
         yield
     except (DeltaError, OSError) as error:
         raise MaintenanceError(f"{name}: {str(error).strip().partition(chr(10))[0]}") from error
+
+
+def _partitions(actions: pa.Table) -> list[str]:
+    """Return the partition of each file. Dates are numbers, because Python lacks some of them."""
+    values = actions.column("partition").combine_chunks().flatten()
+    columns = [one.cast(pa.int32()) if pa.types.is_date32(one.type) else one for one in values]
+    columns = [one.cast(pa.int64()) if pa.types.is_timestamp(one.type) else one for one in columns]
+    return [str(row) for row in zip(*(column.to_pylist() for column in columns), strict=True)]
 
 
 def _checkpointed(table: DeltaTable) -> int:

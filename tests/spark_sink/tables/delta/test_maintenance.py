@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
@@ -57,6 +58,17 @@ def test_what_a_log_tells(files: DeltaMaintenance, tmp_path: Path) -> None:
     found = files.files(NAME)
     assert found is not None
     assert 14.0 == found.remembered_days
+
+
+def test_partitions_that_python_lacks(files: DeltaMaintenance, tmp_path: Path) -> None:
+    """Another program may have added the year 10000, or a year before 1."""
+    days = pa.array([2_932_897, -800_000, 0, None], pa.int32())
+    times = pc.multiply(days.cast(pa.int64()), 86_400_000_000).cast(pa.timestamp("us", "UTC"))
+    written = pa.table({"a": [1, 2, 3, 4], "on": days.cast(pa.date32()), "at": times})
+    write_deltalake(tmp_path / "s" / "t", written, partition_by=["on", "at"])
+    found = files.files(NAME)
+    assert found is not None
+    assert (4, 4) == (len(found.partitions), len({*found.partitions}))
 
 
 def test_compaction_keeps_rows_and_marker(files: DeltaMaintenance, tmp_path: Path) -> None:
