@@ -50,11 +50,15 @@ _ALL_DIGITS = Context(prec=38)
 
 def digest_of(key: Key) -> str:
     """Return the digest of a row's key. It stays the same when the type of a key column is widened."""
-    values = [
-        f"{value.normalize(_ALL_DIGITS):f}" if isinstance(value, Decimal) else image_value(value) for value in key
-    ]
-    texts = [value if isinstance(value, str | bool) else str(value) for value in values]
-    return hashlib.sha256(msgspec.json.encode(texts)).hexdigest()
+    return hashlib.sha256(msgspec.json.encode([_text(value) for value in key])).hexdigest()
+
+
+def _text(value: Any) -> str | bool:
+    if isinstance(value, Decimal):
+        return f"{value.normalize(_ALL_DIGITS):f}"
+    # Zero has two representations.
+    plain = image_value(value + 0.0 if isinstance(value, float) else value)
+    return plain if isinstance(plain, str | bool) else str(plain)
 
 
 def digests_of(texts: Iterable[str], shape: TableShape) -> dict[str, str]:

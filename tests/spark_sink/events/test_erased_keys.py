@@ -81,3 +81,9 @@ def test_a_digest_has_all_digits_of_a_number() -> None:
     shape = msgspec.structs.replace(SHAPE, columns=(TableColumn("id", "decimal(38,0)"),))
     sent = [f'{{"id":"1234567890123456789012345678901234567{last}"}}' for last in range(3)]
     assert 3 == len(set(digests_of(sent, shape).values()))
+
+
+def test_zero_has_one_digest() -> None:
+    """A table and an image can contain the key as -0.0."""
+    shape = msgspec.structs.replace(SHAPE, columns=(TableColumn("id", "double"),))
+    assert {'{"id":-0.0}': digest_of((-0.0,))} == digests_of(['{"id":-0.0}'], shape)
