@@ -27,12 +27,24 @@ LOG_STORE, CHECKPOINT_FILES = "cdc.sink.ConditionalLogStore", "cdc.sink.Conditio
 S3_BY_ITS_OTHER_NAME: Mapping[str, str] = {"spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem"}
 
 
+# Spark, deltalake and pyiceberg do not agree whether these characters belong to a name, or whether they are an escape,
+# a separator, a pattern, or the end of the path. One of them would write where another does not read.
+_AMBIGUOUS = frozenset("%\\[]^|{}*?#")
+
+
+def _one_place(location: str) -> str:
+    wrong = "".join(sorted(_AMBIGUOUS.intersection(location)))
+    if wrong:
+        raise ValueError(f"contains {wrong}, which Spark and deltalake do not read alike; use another folder")
+    return location
+
+
 def _one_scheme(location: str) -> str:
     scheme, separator, rest = location.partition("://")
     return _SCHEMES.get(scheme.lower(), scheme) + separator + rest
 
 
-Location = Annotated[str, AfterValidator(_one_scheme)]
+Location = Annotated[str, AfterValidator(_one_place), AfterValidator(_one_scheme)]
 """A folder, or the URL of one in an object store, in a format that both clients understand."""
 
 

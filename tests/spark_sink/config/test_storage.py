@@ -7,6 +7,7 @@ from pydantic import ValidationError
 
 from spark_sink.config.settings import parse
 from spark_sink.config.storage import Storage
+from spark_sink.errors import ConfigError
 
 WAREHOUSE, CHECKPOINT = "s3a://lake/tables", "s3a://lake/checkpoint"
 
@@ -34,6 +35,15 @@ def test_locations(given: str, found: str) -> None:
     text = f"{{pipeline: p, kafka: {{bootstrap_servers: b}}, tables: {{warehouse: {given}}}, checkpoint: {given}}}"
     settings = parse(text, {}, "sink.yaml")
     assert (found, found) == (settings.tables.warehouse, settings.checkpoint)
+
+
+@pytest.mark.parametrize("location", ["file:///my%20lake", "/lake[1]", "s3://lake/{a,b}", "/lake*", "C:\\lake", "/a#b"])
+@pytest.mark.parametrize("setting", ["warehouse", "checkpoint"])
+def test_a_location_that_the_clients_do_not_read_alike(location: str, setting: str) -> None:
+    places = {"warehouse": "/lake", "checkpoint": "/checkpoint", setting: location}
+    lines = ["pipeline: p", "kafka: {bootstrap_servers: b}", f"tables: {{warehouse: '{places['warehouse']}'}}"]
+    with pytest.raises(ConfigError, match=rf"{setting}.* do not read alike"):
+        parse("\n".join([*lines, f"checkpoint: '{places['checkpoint']}'"]), {}, "sink.yaml")
 
 
 def test_a_server_that_is_not_amazons() -> None:
