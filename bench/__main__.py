@@ -33,7 +33,7 @@ def main() -> int:
     parser.add_argument(
         "--ratios",
         action="store_true",
-        help="Measure only what the service costs compared with the bare loop. This takes about ten minutes.",
+        help="Measure only what the service costs compared with the bare loop. This takes about five minutes.",
     )
     parser.add_argument(
         "--only", action="append", default=[], metavar="FORMAT", help="Measure only this format. Repeatable."

@@ -12,12 +12,14 @@ from bench.plan import (
     FULL,
     LOOP,
     RATES,
+    RATIOS,
     SERVICE,
     SHORT,
     SMALLEST,
     SWEPT_COLUMNS,
     formats_of,
     heats,
+    ratio_heats,
 )
 
 
@@ -47,6 +49,23 @@ def test_short() -> None:
         assert list(WRITERS) == [heat.cases[0].format for heat in short]
         assert {columns or 12} == {case.columns for heat in short for case in heat.cases}
         assert all(4 == len(heat.cases) for heat in short)
+
+
+def test_ratios() -> None:
+    """Every projection, the continuity check and other formats have the loop beside them. One case varies each of the
+    partitions, the tables and the unusual messages, and all fixed rates are there.
+    """
+    planned = ratio_heats(RATIOS)
+    compared = [heat for heat in planned if heat.cases[0].section == "contestants"]
+    assert ["canal", "canal_dts", "shareplex", "qlik_json"] == [heat.cases[0].format for heat in compared]
+    assert all(LOOP == heat.cases[-1].contestant and RATIOS.rounds == heat.rounds for heat in compared)
+    services = {name for name in CONTESTANTS if "projection" in name} | {*DELIVERIES, LOOP}
+    assert services == {case.contestant for case in compared[0].cases}
+    cases = [case for heat in planned for case in heat.cases]
+    assert {64} == {case.partitions for case in cases if case.section == "partitions"}
+    assert {2_000} == {case.tables for case in cases if case.section == "tables"}
+    assert {0.05} == {case.unusual for case in cases if case.section == "unusual"}
+    assert {*RATES} == {case.rate for case in cases if case.section == "latency"}
 
 
 def test_latency_at_fixed_rates() -> None:
