@@ -6,6 +6,7 @@ check used another path, it would test nothing but a copy of the service. This m
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
@@ -326,10 +327,8 @@ class Resolver:
 def _native_run(messages: Sequence[Message]) -> Sequence[Message]:
     """Return the first messages, at least one, which the native path translates together."""
     run = messages[:NATIVE_RUN]
-    sizes = [len(message.value or b"") for message in run]
-    if sum(sizes) <= NATIVE_RUN_BYTES:
-        return run
-    return run[: next(number for number, size in enumerate(accumulate(sizes), 1) if size > NATIVE_RUN_BYTES)]
+    sizes = list(accumulate(len(message.value or b"") for message in run))
+    return run[: bisect_right(sizes, NATIVE_RUN_BYTES) + 1]
 
 
 def event_number(record: Record) -> int:
