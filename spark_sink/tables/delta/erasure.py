@@ -101,7 +101,7 @@ def _delete_files(table: DeltaTable, storage: fs.FileSystem) -> int:
     if not in_use <= present.keys():
         raise FatalError("its log names files outside of its folder, so its earlier versions were not deleted")
     # Another program may have committed other files since the table was opened.
-    known = {unquote(action["path"]) for action in _file_actions(storage, table.version())}
+    known = set(map(unquote, _logged_paths(storage, table.version())))
     limit = time.time() - UNFINISHED_SECONDS
     unneeded = [path for path, at in present.items() if path not in in_use and (path in known or at < limit)]
     for path in unneeded:
@@ -109,10 +109,8 @@ def _delete_files(table: DeltaTable, storage: fs.FileSystem) -> int:
     return len(unneeded)
 
 
-def _file_actions(storage: fs.FileSystem, last: int) -> Iterator[dict[str, Any]]:
-    """Return the path in every action in the log up to a version that adds or removes a file. Actions in the log's JSON
-    files also have other fields.
-    """
+def _logged_paths(storage: fs.FileSystem, last: int) -> Iterator[str]:
+    """Return the encoded path of every file that the log adds or removes up to a version."""
     for version, kind in _log(storage):
         if version > last:
             continue
@@ -127,7 +125,7 @@ def _file_actions(storage: fs.FileSystem, last: int) -> Iterator[dict[str, Any]]
             else:
                 continue
             for entry in entries:
-                yield from (entry[one] for one in _ACTIONS if entry.get(one))
+                yield from (entry[one]["path"] for one in _ACTIONS if entry.get(one))
 
 
 def _log(storage: fs.FileSystem) -> list[tuple[int, str]]:
