@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections import Counter as Tallies
 from collections.abc import Iterable
-from typing import TypeAlias, TypeVar, cast
+from typing import TypeVar, cast
 
 from msgspec import Struct, field
 from prometheus_client import Counter, Gauge, Histogram, Summary, generate_latest
@@ -19,6 +19,7 @@ from cdc_core.envelope import ChangeEvent
 from cdc_core.metrics_registry import process_registry, shown
 from cdc_core.statement_notes import statement_notes
 from translator._native.layout import OperationTotal
+from translator.service.table_metrics import ALL, Counted, TableMetrics
 from translator.state.partition_stops import PartitionStop
 
 PARTITION = ("source", "topic", "partition")
@@ -30,9 +31,6 @@ _LATENCY_BOUNDS = (
 )
 
 M = TypeVar("M", bound=MetricWrapperBase)
-
-Counted: TypeAlias = tuple[str | None, str | None, str | None, str]
-"""Database, schema and table. For rows, the operation follows, and for other events, the kind."""
 
 
 class BatchAccount(Struct):
@@ -102,16 +100,6 @@ class BatchAccount(Struct):
         return found
 
 
-OTHER = "other"
-"""Label for all tables beyond the limit."""
-
-ALL = "all"
-"""Label for all tables in a database or source, for a statement that affects them."""
-
-_NAME = 256
-"""Maximum length of a table name in a label. Longer names count as OTHER."""
-
-
 class Metrics:
     """The process's metrics, in a separate registry.
 
@@ -121,8 +109,7 @@ class Metrics:
     """
 
     def __init__(self, version: str, tables: int = 0, configuration: str = "", plugins: str = "") -> None:
-        self._room = tables
-        self._tables: set[tuple[str, str]] = set()
+        self._tables = TableMetrics(tables)
         self.registry = process_registry()
 
         def counter(name: str, text: str, *labels: str) -> Counter:
@@ -136,26 +123,13 @@ class Metrics:
             "cdc_records_skipped_total", "Raw records without a change, such as tombstones.", "reason"
         )
         self._events = counter("cdc_events_out_total", "Events translated, by operation (rows) or kind.", "op")
-        self._changes = Counter(
-            "cdc_table_events_total",
-            "Events translated, by table (db.schema.table). Limited by metrics.tables.",
-            ("source", "table", "op"),
-            registry=self.registry,
-        )
-        self._committed = Gauge(
-            "cdc_table_commit_timestamp_seconds",
-            "Source commit time of a table's newest acknowledged event, in seconds since 1970. Limited by "
-            "metrics.tables.",
-            ("source", "table"),
-            registry=self.registry,
-        )
+        self.registry.register(self._tables)
         self._statements = Counter(
             "cdc_statements_not_applied_total",
             "Statements that changed existing rows without row events, by table and note. Limited by metrics.tables.",
             ("source", "table", "note"),
             registry=self.registry,
         )
-        self._newest: dict[tuple[str, str], int] = {}
         self._series: dict[tuple[MetricWrapperBase, tuple[str, ...]], MetricWrapperBase] = {}
         self._lag = Gauge(
             "cdc_source_lag_seconds",
@@ -292,14 +266,10 @@ class Metrics:
                 self._of(family, *where, label).inc(count)
         for labels, count in account.refused.items():
             self._of(self._refused, *where, *labels).inc(count)
-        for counted, count in account.changes.items():
-            if (name := self._table(account.source, counted)) is not None:
-                self._of(self._changes, account.source, name, counted[-1]).inc(count)
+        self._tables.add(account.source, account.changes, account.committed_us)
         for (counted, note), count in account.statements.items():
-            self._of(self._statements, account.source, self._table(account.source, counted) or ALL, note).inc(count)
-        for counted, committed_us in account.committed_us.items():
-            if (name := self._table(account.source, counted)) not in (None, OTHER):
-                self._tell_commit((account.source, name), committed_us)
+            name = self._tables.label(account.source, counted) or ALL
+            self._of(self._statements, account.source, name, note).inc(count)
         if account.newest_us is not None:
             self._of(self._lag, account.source).set(time.time() - account.newest_us / 1e6)
         if account.fetched is not None:
@@ -339,12 +309,6 @@ class Metrics:
         """Remove the stops of partitions that were handed over. The next owner finds them again."""
         self._stopped.clear()
 
-    def _tell_commit(self, table: tuple[str, str], committed_us: int) -> None:
-        """Set a table's newest commit time. The table's partitions may be acknowledged in any order."""
-        if committed_us > self._newest.get(table, -1):
-            self._newest[table] = committed_us
-            self._of(self._committed, *table).set(committed_us / 1e6)
-
     def _of(self, metric: M, *labels: str) -> M:
         """Return a metric's series. The library takes 3 us to find one, so they are stored. Only for metrics whose
         series are never removed.
@@ -353,19 +317,6 @@ class Metrics:
         if found is None:
             found = self._series[metric, labels] = metric.labels(*labels)
         return cast(M, found)
-
-    def _table(self, source: str, counted: Counted) -> str | None:
-        """Return a table's label, or OTHER. Names come from messages, and each label creates a permanent series."""
-        db, schema, last, _ = counted
-        if last is None:
-            return None
-        name = ".".join(part for part in (db, schema, last) if part)
-        table = source, name
-        if table not in self._tables:
-            if len(self._tables) >= self._room or len(name) > _NAME:
-                return OTHER
-            self._tables.add(table)
-        return name
 
     def exposition(self) -> bytes:
         """Return the metrics in Prometheus' text format."""
