@@ -89,6 +89,18 @@ class TableName(Struct, frozen=True, gc=False):
                 check_name("table", part)
 
 
+class Counted(Struct, frozen=True, gc=False, cache_hash=True):
+    """The table and operation under which an event is counted. For an event without a row, the operation is its kind.
+
+    Totals are looked up by these objects for every run, so each object stores its hash.
+    """
+
+    db: str | None
+    schema: str | None
+    table: str | None
+    op: str
+
+
 class Writer(Struct, frozen=True, gc=False):
     """The writer of a message, as envelope fields that do not depend on the row."""
 

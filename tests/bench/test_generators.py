@@ -51,7 +51,9 @@ def test_every_message_is_translated_and_the_account_tells_which_are_unusual(nam
     account = _account(stream)
     assert (600, Counter()) == (account.records, account.dead)
     rows = sum(
-        count for (_, _, table, op), count in account.changes.items() if table != MOVED_TABLE and op in ("c", "u", "d")
+        count
+        for counted, count in account.changes.items()
+        if counted.table != MOVED_TABLE and counted.op in ("c", "u", "d")
     )
     unusual = account.records - rows
     assert sum(message.unusual for message in stream.messages) == unusual
@@ -65,9 +67,9 @@ def test_usual_messages_are_changes_of_rows(name: str) -> None:
     stream = generate(name, StreamSpec(messages=1000, columns=5, inserts=0.5, updates=0.3))
     account = _account(stream)
     ops = Counter[str]()
-    for (_, _, table, op), count in account.changes.items():
-        assert table == "orders"
-        ops[op] += count
+    for counted, count in account.changes.items():
+        assert counted.table == "orders"
+        ops[counted.op] += count
     assert ops.total() == 1000
     assert 450 < ops["c"] < 550
     assert 250 < ops["u"] < 350
@@ -81,8 +83,8 @@ def test_skew() -> None:
     )
     tables = [Counter[str](), Counter[str]()]
     for counts, account in zip(tables, (even, skewed), strict=True):
-        for (_, _, table, _), count in account.changes.items():
-            counts[str(table)] += count
+        for counted, count in account.changes.items():
+            counts[str(counted.table)] += count
         assert len(counts) == 20
     assert tables[0]["orders"] < 250 < 500 < tables[1]["orders"]
 

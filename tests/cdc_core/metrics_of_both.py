@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry
 import spark_sink.metrics
 from spark_sink.table_report import Latency
 from tests.spark_sink.records import report
+from translator.message import Counted
 from translator.service.metrics import BatchAccount, Metrics
 
 
@@ -21,7 +22,9 @@ def registries() -> Mapping[str, CollectorRegistry]:
 def _translator() -> CollectorRegistry:
     metrics = Metrics("1.2.3", tables=2)
     account = BatchAccount("erp", "raw", 3, records=7, translated=3, dead=Counter(TOO_LARGE=1), newest_us=1)
-    account.changes.update({("shop", None, "t", "u"): 3})
+    update = Counted("shop", None, "t", "u")
+    account.changes[update] = 3
+    account.committed_us[update] = 1
     account.fetched = account.begun = account.sent = time.monotonic()
     metrics.account(account)
     metrics.transactions.observe(0.25)

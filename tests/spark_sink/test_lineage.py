@@ -37,6 +37,7 @@ from tests.spark_sink.local import local_ddl
 from tests.spark_sink.local_iceberg import LocalCreation, LocalIcebergLake
 from tests.spark_sink.sink_process import PATIENCE_SECONDS, Sink, wait
 from translator.config.settings import Settings as TranslatorSettings
+from translator.message import Counted
 from translator.service.lineage import ServiceLineage
 from translator.service.metrics import BatchAccount
 
@@ -132,7 +133,7 @@ def test_the_graph_is_connected(lake: Lake) -> None:
     translator = ServiceLineage(TranslatorSettings.model_validate(settings), upstream)
     translator.topic_added("raw", "shop")
     batch = BatchAccount("shop", "raw", 0)
-    batch.changes["sales", None, "orders", "c"] += 1
+    batch.changes[Counted("sales", None, "orders", "c")] += 1
     translator.acknowledged(batch)
     translator.announced(msgspec.json.encode(ORDERS))
     (canonical,) = reports["g.raw"]().outputs

@@ -144,7 +144,9 @@ def _metrics() -> Iterator[str]:
             for name in names
         }
         for metric in sorted(registry.collect(), key=lambda one: one.name):
-            with_labels = ",".join(labels.get(metric.name, ()))
+            # A family without a collector of its own has its labels only in its samples.
+            sample = next((sample.labels for sample in metric.samples), {})
+            with_labels = ",".join(labels.get(metric.name) or (name for name in sample if name != "le"))
             yield f"    {metric.name} {metric.type}" + (f" {{{with_labels}}}" if with_labels else "")
 
 

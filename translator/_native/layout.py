@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 from msgspec import Struct
 
 from cdc_core.envelope import ChangeEvent, Origin, TableSchema, Tx
-from translator.message import Finding, Guard, Message, TableName, Writer
+from translator.message import Counted, Finding, Guard, Message, TableName, Writer
 from translator.values.native_kinds import NativeKind
 from translator.values.scalar import Converter
 
@@ -328,8 +328,7 @@ class TableOperation(Struct, frozen=True):
 
     layout: LayoutOperation
     table: TableName
-    counted: tuple[str | None, str | None, str | None, str]
-    """The database, schema, table and operation under which events are counted."""
+    counted: Counted
 
     schema_key: str | None
     """The key in the schemas topic for the schema that the events refer to."""

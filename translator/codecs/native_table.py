@@ -19,7 +19,7 @@ from translator._native.layout import (
 )
 from translator.codecs import _datum
 from translator.codecs.record import ID_HEADER, Record, record_key_head, record_size, shared_headers
-from translator.message import TableName
+from translator.message import Counted, TableName
 
 BEFORE_MERGED = "BEFORE_MERGED"
 """The note for an old image that was completed."""
@@ -69,7 +69,7 @@ def _operation(
     return TableOperation(
         operation,
         table,
-        (*name, op),
+        Counted(*name, op),
         schema.topic_key if schema else None,
         _datum.shared_names("row", op, source, dialect, (*wrote, *name)),
         _datum.text(_state(layout, schema)),

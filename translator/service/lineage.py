@@ -92,9 +92,9 @@ class ServiceLineage:
         if known is None:
             return
         before = len(known)
-        for db, schema, table, _ in batch.changes:
-            if table is not None and len(known) < _TABLES:
-                known.setdefault((db, schema, table))
+        for counted in batch.changes:
+            if counted.table is not None and len(known) < _TABLES:
+                known.setdefault((counted.db, counted.schema, counted.table))
         if len(known) > before:
             self._report(batch.topic)
 

@@ -19,7 +19,8 @@ from cdc_core.envelope import ChangeEvent
 from cdc_core.metrics_registry import process_registry, shown
 from cdc_core.statement_notes import statement_notes
 from translator._native.layout import OperationTotal
-from translator.service.table_metrics import ALL, Counted, TableMetrics
+from translator.message import Counted
+from translator.service.table_metrics import ALL, TableMetrics
 from translator.state.partition_stops import PartitionStop
 
 PARTITION = ("source", "topic", "partition")
@@ -76,7 +77,7 @@ class BatchAccount(Struct):
     def count(self, events: Iterable[ChangeEvent]) -> None:
         """Count a record's events."""
         for event in events:
-            counted = (event.db, event.schema, event.table, event.op or event.kind)
+            counted = Counted(event.db, event.schema, event.table, event.op or event.kind)
             self.changes[counted] += 1
             if event.kind == "schema":
                 words = {note.word for note in statement_notes(event.notes)}
@@ -95,8 +96,8 @@ class BatchAccount(Struct):
     def events(self) -> Tallies[str]:
         """Return the events by operation or kind."""
         found: Tallies[str] = Tallies()
-        for (*_, op), count in self.changes.items():
-            found[op] += count
+        for counted, count in self.changes.items():
+            found[counted.op] += count
         return found
 
 

@@ -6,15 +6,16 @@ created when Prometheus scrapes them.
 
 from __future__ import annotations
 
+import math
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from typing import TypeAlias
 
+from msgspec import Struct
 from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-Counted: TypeAlias = tuple[str | None, str | None, str | None, str]
-"""Database, schema and table. For rows, the operation follows, and for other events, the kind."""
+from translator.message import Counted
 
 OTHER = "other"
 """Label for all tables beyond the limit."""
@@ -24,6 +25,17 @@ ALL = "all"
 
 _LONGEST = 256
 """Maximum length of a table name in a label. Longer names count as OTHER."""
+
+_KNOWN = 16_384
+"""Maximum number of tables and operations of a source whose series are remembered. Beyond it, all are forgotten."""
+
+
+class _Totals(Struct):
+    """The totals of one source."""
+
+    series: dict[Counted, Counted | None] = {}
+    events: dict[Counted, int] = {}
+    committed_us: dict[Counted, int] = {}
 
 
 class TableMetrics(Collector):
@@ -36,38 +48,39 @@ class TableMetrics(Collector):
     def __init__(self, tables: int) -> None:
         self._room = tables
         self._tables: set[tuple[str, str]] = set()
-        self._events: dict[tuple[str, Counted], int] = {}
-        self._committed_us: dict[tuple[str, Counted], int] = {}
+        self._totals: defaultdict[str, _Totals] = defaultdict(_Totals)
 
     def add(self, source: str, changes: Mapping[Counted, int], committed_us: Mapping[Counted, int]) -> None:
         """Add the events of an acknowledged batch, and the time of each table's last commit."""
-        events, newest = self._events, self._committed_us
+        totals = self._totals[source]
         for counted, count in changes.items():
-            key = source, counted
-            if key in events:
-                events[key] += count
-            elif (name := self.label(source, counted)) is not None:
-                if name == OTHER:
-                    key = source, (None, None, OTHER, counted[-1])
-                events[key] = events.get(key, 0) + count
+            if (under := self._under(source, totals, counted)) is not None:
+                totals.events[under] = totals.events.get(under, 0) + count
         for counted, time_us in committed_us.items():
-            key = source, counted
-            known = newest.get(key)
+            under = self._under(source, totals, counted)
             # The table's partitions may be acknowledged in any order.
-            if known is None:
-                if self.label(source, counted) not in (None, OTHER):
-                    newest[key] = time_us
-            elif time_us > known:
-                newest[key] = time_us
+            if under is not None and under.table != OTHER and time_us > totals.committed_us.get(under, -math.inf):
+                totals.committed_us[under] = time_us
+
+    def _under(self, source: str, totals: _Totals, counted: Counted) -> Counted | None:
+        """Return the series to which an event belongs, or None for an event without a table."""
+        try:
+            return totals.series[counted]
+        except KeyError:
+            label = self.label(source, counted)
+        under = None if label is None else counted if label != OTHER else Counted(None, None, OTHER, counted.op)
+        if len(totals.series) >= _KNOWN:
+            totals.series.clear()
+        totals.series[counted] = under
+        return under
 
     def label(self, source: str, counted: Counted) -> str | None:
         """Return a table's label, or OTHER. Names come from messages, and each label creates a permanent series. For an
         event without a table, return None.
         """
-        db, schema, last, _ = counted
-        if last is None:
+        if counted.table is None:
             return None
-        name = _name(db, schema, last)
+        name = _name(counted)
         table = source, name
         if table not in self._tables:
             if len(self._tables) >= self._room or len(name) > _LONGEST:
@@ -77,14 +90,15 @@ class TableMetrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         events: dict[tuple[str, str, str], int] = {}
-        # The copies are complete even if another thread adds a batch.
-        for (source, counted), count in self._events.copy().items():
-            labels = source, _name(*counted[:-1]), counted[-1]
-            events[labels] = events.get(labels, 0) + count
         newest: dict[tuple[str, str], int] = {}
-        for (source, counted), time_us in self._committed_us.copy().items():
-            table = source, _name(*counted[:-1])
-            newest[table] = max(time_us, newest.get(table, time_us))
+        # Another thread may add a batch in the meantime.
+        for source, totals in list(self._totals.items()):
+            for counted, count in totals.events.copy().items():
+                series = source, _name(counted), counted.op
+                events[series] = events.get(series, 0) + count
+            for counted, time_us in totals.committed_us.copy().items():
+                table = source, _name(counted)
+                newest[table] = max(time_us, newest.get(table, time_us))
         total = CounterMetricFamily(
             "cdc_table_events",
             "Events translated, by table (db.schema.table). Limited by metrics.tables.",
@@ -104,5 +118,5 @@ class TableMetrics(Collector):
         yield committed
 
 
-def _name(*parts: str | None) -> str:
-    return ".".join(part for part in parts if part)
+def _name(counted: Counted) -> str:
+    return ".".join(part for part in (counted.db, counted.schema, counted.table) if part)

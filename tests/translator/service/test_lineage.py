@@ -15,6 +15,7 @@ from translator.config.masks import MaskSettings, MasksSettings
 from translator.config.projections import Projection
 from translator.config.settings import Settings, Source
 from translator.errors import ConfigError
+from translator.message import Counted
 from translator.service import lineage as lineage_module
 from translator.service.lineage import ServiceLineage
 from translator.service.metrics import BatchAccount
@@ -57,8 +58,8 @@ def _schema(table: str, *columns: Column, source: str = "s") -> bytes:
 
 def _batch(topic: str, *tables: str) -> BatchAccount:
     batch = BatchAccount("s", topic, 0)
-    batch.changes.update(("shop", None, table, "u") for table in tables)
-    batch.changes[None, None, None, "tx"] += 1
+    batch.changes.update(Counted("shop", None, table, "u") for table in tables)
+    batch.changes[Counted(None, None, None, "tx")] += 1
     return batch
 
 

@@ -7,6 +7,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from cdc_core.envelope import ChangeEvent, Context, Ddl, Detail, Origin
+from translator.message import Counted
 from translator.service.metrics import BatchAccount, Metrics
 
 
@@ -16,7 +17,8 @@ def test_account() -> None:
     account = BatchAccount(
         "erp", "raw", 3, records=7, translated=3, learned=1, dead=Counter(TOO_LARGE=1), skipped=Counter(empty=2)
     )
-    account.changes.update({("shop", None, "t", "u"): 3, (None, None, "t", "u"): 1, ("shop", None, None, "schema"): 1})
+    first, beyond = Counted("shop", None, "t", "u"), Counted(None, None, "t", "u")
+    account.changes.update({first: 3, beyond: 1, Counted("shop", None, None, "schema"): 1})
     account.written.update({"cdc.canonical": 5, "cdc.debezium": 6})
     account.refused["cdc.debezium", "UNSUPPORTED_SHAPE"] = 2
     metrics.account(account)
@@ -55,7 +57,7 @@ def test_a_hostile_stream_of_names() -> None:
     metrics = Metrics("1.2.3", tables=50)
     for number in range(10_000):
         account = BatchAccount("erp", "raw", 3, records=1)
-        account.changes["shop", None, f"t{number}", "c"] += 1
+        account.changes[Counted("shop", None, f"t{number}", "c")] += 1
         metrics.account(account)
     found = samples(metrics, "cdc_table_events_total")
     assert (51, 10_000) == (len(found), sum(count for _, count in found))
@@ -67,7 +69,7 @@ def test_a_name_without_end() -> None:
     """An overlong name is counted among the others, even if there is room."""
     metrics = Metrics("1.2.3", tables=50)
     account = BatchAccount("erp", "raw", 3, records=1)
-    account.changes["shop", None, "t" * 10_000, "c"] += 1
+    account.changes[Counted("shop", None, "t" * 10_000, "c")] += 1
     metrics.account(account)
     assert [{"source": "erp", "table": "other", "op": "c"}] == [
         labels for labels, _ in samples(metrics, "cdc_table_events_total")
@@ -121,7 +123,7 @@ def test_no_place_is_a_label() -> None:
     """Offsets and positions as labels would create a series for every record."""
     metrics = Metrics("1.2.3", tables=1)
     account = BatchAccount("erp", "raw", 3, records=1)
-    account.changes["shop", None, "t", "c"] += 1
+    account.changes[Counted("shop", None, "t", "c")] += 1
     metrics.account(account)
     metrics.account(batch_in_stages("erp", 1))
     families = text_string_to_metric_families(metrics.exposition().decode())
@@ -148,15 +150,28 @@ def test_the_newest_commit_of_a_table() -> None:
     times have none.
     """
     metrics = Metrics("1.2.3", tables=1)
+    insert, update = Counted("shop", None, "t", "c"), Counted("shop", None, "t", "u")
+    beyond, schema = Counted("shop", None, "more", "c"), Counted("shop", None, None, "schema")
     for partition, committed in enumerate((1_000_000, 3_000_000, 2_000_000)):
         account = BatchAccount("erp", "raw", partition, records=4)
-        account.changes.update(
-            {("shop", None, "t", "c"): 1, ("shop", None, "t", "u"): 1, ("shop", None, "more", "c"): 1}
-        )
-        account.committed_us.update({("shop", None, "t", "c"): committed, ("shop", None, "t", "u"): 500_000})
-        account.committed_us.update({("shop", None, "more", "c"): committed, ("shop", None, None, "schema"): committed})
+        account.changes.update({insert: 1, update: 1, beyond: 1})
+        account.committed_us.update({insert: committed, update: 500_000, beyond: committed, schema: committed})
         metrics.account(account)
     assert [({"source": "erp", "table": "shop.t"}, 3.0)] == samples(metrics, "cdc_table_commit_timestamp_seconds")
+
+
+def test_one_name() -> None:
+    """Batches add up. Two tables whose names read the same share one series."""
+    metrics = Metrics("1.2.3", tables=2)
+    for _ in range(2):
+        account = BatchAccount("erp", "raw", 0, records=2)
+        for at, counted in enumerate((Counted("shop", "a", "t", "c"), Counted(None, "shop.a", "t", "c")), 1):
+            account.changes[counted] += at
+            account.committed_us[counted] = at * 1_000_000
+        metrics.account(account)
+    labels = {"source": "erp", "table": "shop.a.t"}
+    assert [({**labels, "op": "c"}, 6.0)] == samples(metrics, "cdc_table_events_total")
+    assert [(labels, 2.0)] == samples(metrics, "cdc_table_commit_timestamp_seconds")
 
 
 def test_statements() -> None:
