@@ -63,6 +63,8 @@ def main() -> int:
         parser.error(str(error))
     if arguments.columns is not None and arguments.columns < 2:
         parser.error("--columns must be at least 2, for a key and another column")
+    if arguments.ratios and (arguments.short or arguments.only or arguments.columns is not None):
+        parser.error("--ratios always measures the same cases. It cannot be combined with --short, --only or --columns")
     if arguments.rounds is not None and arguments.rounds < 1:
         parser.error("--rounds must be at least 1")
     if arguments.given:

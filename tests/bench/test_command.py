@@ -22,7 +22,14 @@ def _main(monkeypatch: pytest.MonkeyPatch, *arguments: str | Path) -> int:
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
-    [(("--only", "oracle"), "no format oracle"), (("--columns", "1"), "at least 2"), (("--rounds", "0"), "at least 1")],
+    [
+        (("--only", "oracle"), "no format oracle"),
+        (("--columns", "1"), "at least 2"),
+        (("--rounds", "0"), "at least 1"),
+        (("--ratios", "--only", "canal"), "cannot be combined"),
+        (("--ratios", "--columns", "5"), "cannot be combined"),
+        (("--ratios", "--short"), "cannot be combined"),
+    ],
 )
 def test_refused(
     arguments: tuple[str, ...], said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
