@@ -51,8 +51,8 @@ METADATA_MISSING = (
 """The reason given if the metadata has to come from another message."""
 
 RUN = 32
-"""Number of messages to translate together. A larger number would not be faster, but it would block the process for
-longer.
+"""Number of messages to translate together on the plain path. A larger number would not be faster, but it would block
+the process for longer. On the native path, runs are longer (`resolve.NATIVE_RUN`), because they are faster.
 """
 
 
