@@ -244,10 +244,7 @@ class Pipeline:
         """
         count, contradiction = inspect(self._guards[messages[0].topic], messages, found)
         if count:
-            try:
-                await write(batch, self._target.outputs.events, place, messages[count - 1].offset, found[:count])
-            except TopicRefused:
-                await self._write_one_by_one(translator, batch, place, messages[:count], found[:count])
+            await self._write_inspected(translator, batch, place, messages[:count], found[:count])
         if contradiction is None:
             return
         await self._contradicted(MessageContext(messages[count], translator, batch, place), contradiction)
@@ -258,7 +255,7 @@ class Pipeline:
             await self._process_message(context, self._plainly(context, resolved))
             await batch.end_message(message.offset)
 
-    async def _write_one_by_one(
+    async def _write_inspected(
         self,
         translator: Translator,
         batch: Batch,
@@ -266,16 +263,28 @@ class Pipeline:
         messages: Sequence[Message],
         found: Sequence[Settled],
     ) -> None:
-        """Write messages that guards have inspected, for which some projections have no topic."""
-        for message, resolved in zip(messages, found, strict=True):
-            context = MessageContext(message, translator, batch, place)
-            translation = self._plainly(context, resolved)
-            if not isinstance(translation, Translation):
-                translation = await self._waits.resolve(self._resolver, translator, message, translation)
-            await self._write(context, translation)
-            batch.account.count(translation.events.events if translation.events else ())
-            batch.account.translated += 1
-            await batch.end_message(message.offset)
+        """Write and count messages that guards have inspected.
+
+        If a projection has no topic for some of them, only these messages are written one by one. They are found by
+        bisection.
+        """
+        try:
+            await write(batch, self._target.outputs.events, place, messages[-1].offset, found)
+            return
+        except TopicRefused:
+            half = len(found) // 2
+        if half:
+            await self._write_inspected(translator, batch, place, messages[:half], found[:half])
+            await self._write_inspected(translator, batch, place, messages[half:], found[half:])
+            return
+        context = MessageContext(messages[0], translator, batch, place)
+        translation = self._plainly(context, found[0])
+        if not isinstance(translation, Translation):
+            translation = await self._waits.resolve(self._resolver, translator, messages[0], translation)
+        await self._write(context, translation)
+        batch.account.count(translation.events.events if translation.events else ())
+        batch.account.translated += 1
+        await batch.end_message(messages[0].offset)
 
     async def _process_message(self, context: MessageContext, translation: Translation | Learned | Needs) -> None:
         """Write and count a message's result.

@@ -18,8 +18,10 @@ from translator.config.table_filter import TableFilter
 from translator.config.topic_template import TopicTemplate
 from translator.errors import ConfigError, ErrorCode, FatalError, RetryableError
 from translator.kafka.partitioner import output_partition
-from translator.resolution.resolve import EventOutput, OutputTopic
+from translator.message import Message
+from translator.resolution.resolve import EventOutput, OutputTopic, Resolver
 from translator.resolution.routes import Routes, TopicRefused
+from translator.translation.translate import Translator
 
 TEMPLATE = TopicTemplate.parse("tables.{source}.{table}")
 TABLES = {"tables.src.shop.orders": 3, "tables.src.shop.items": 5}
@@ -194,3 +196,41 @@ def test_both_ways_leave_the_same_behind() -> None:
     assert with_path.taken > 20
     assert {"tables.src.shop.orders"} == set(opened)
     assert sum(len(with_path.delivery.written("tables.src.shop.orders", n)) for n in range(3)) >= 60
+
+
+@needs_extension
+def test_only_refused_messages_are_translated_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table without a topic does not slow down the other tables. Both paths leave the same behind, in order."""
+    batch = [value.replace(b'"orders"', b'"items"') if n % 23 == 5 else value for n, value in enumerate(values(100))]
+
+    def open_topic(topic: str) -> int:
+        if topic.endswith("items"):
+            raise ConfigError(f"missing topics: {topic}")
+        return 3
+
+    again: list[int] = []
+    resolve = Resolver.resolve
+
+    def counted(resolver: Resolver, translator: Translator, message: Message) -> Any:
+        again.append(message.offset)
+        return resolve(resolver, translator, message)
+
+    runs = []
+    for native in (True, False):
+        routed = EventOutput(
+            FilteredCodec(JsonCodec(), ONLY_TABLES),
+            OutputTopic("tables.src.shop.orders", 3, 1_000_000),
+            Routes(TEMPLATE, open_topic, 100),
+        )
+        run = Run(native=native, projections=(routed,))
+        run.of(batch)  # the first messages of each table take the plain path, which announces its schema
+        with monkeypatch.context() as patched:
+            if native:
+                patched.setattr(Resolver, "resolve", counted)
+            run.of(batch, 100)
+        runs.append(run)
+    with_path, plain = runs
+    assert with_path.left == plain.left
+    refused = [105, 128, 151, 174, 197]
+    assert refused == again
+    assert {("tables.src.shop.orders", ErrorCode.TOPIC_REFUSED): len(refused)} == with_path.accounts[1].refused
