@@ -268,7 +268,7 @@ def apply_slice(runner: TaskRunner[Any], records: Any, task: RebuildTask, fulfil
         task: a task that has the number of the slice in place of a batch number.
         fulfil: does the work that the reports request.
     """
-    route = _ESCAPED.sub(lambda escaped: chr(int(escaped[1], 16)), task.target).lower()
+    route = _ESCAPED.sub(lambda escaped: chr(int(escaped[1], 16)), task.target).lower().lstrip(".")
     # If the name was cut, its route is not known here.
     carried = set() if CUT in task.target else {route}
     # Java and Python convert some letters to lower case differently.

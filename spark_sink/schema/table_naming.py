@@ -89,7 +89,8 @@ class TablePattern:
         events are in the same task.
         """
         texts = (f"ifnull(concat('{literal}', {field}), '')" for literal, field in self.parts)
-        plain = f"concat({', '.join(texts)})"
+        # As in `target`, the dot before the first folder that has a value is left out. A renamed table has no such dot.
+        plain = f"trim(LEADING '.' FROM concat({', '.join(texts)}))"
         cases = " ".join(f"WHEN {_fits_sql(pattern)} THEN '{name}'" for pattern, name in self.renamed)
         return f"lower(CASE {cases} ELSE {plain} END)" if cases else f"lower({plain})"
 

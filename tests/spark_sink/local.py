@@ -94,7 +94,7 @@ def _route(event: Mapping[str, Any], pattern: TablePattern) -> str:
     table = TableId(event["source"], event["db"], event["schema"], event["table"])
     renamed = next((name for wanted, name in pattern.renamed if table.fits(wanted)), None)
     parts = "".join(literal + part for literal, field in pattern.parts if (part := event[field]) is not None)
-    return (parts if renamed is None else renamed).lower()
+    return (parts.lstrip(".") if renamed is None else renamed).lower()
 
 
 class _AsIfLarge:

@@ -23,6 +23,7 @@ from spark_sink.schema.evolution import TableColumn, TableShape
 from spark_sink.schema.table_naming import TablePattern
 from spark_sink.table_report import Deferred, NeedsDdl, TableReport
 from spark_sink.tables.changes import Marker
+from tests.spark_sink import lake as lake_module
 from tests.spark_sink.changes import change, schema_of
 from tests.spark_sink.lake import PATTERN, Lake, Topic
 from tests.spark_sink.memory import MemoryTable, MemoryTables
@@ -235,3 +236,12 @@ def test_shared_afterwards(lake: Lake) -> None:
     topic.apply(1, [_shouted(1, "later", op="u", pos=9, full=False)])
     assert State.DONE == lake.command("resume", SHOUTED).state
     assert ([(SHOUTED, "1", "later"), (ORDERS, "1", "x")], []) == (_told_apart(lake), _parked(lake))
+
+
+def test_tables_without_the_first_folder(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two source tables share a table. One of them has its name from the pattern, and the other one by a rename."""
+    monkeypatch.setattr(lake_module, "PATTERN", "{schema}.{table}")
+    lake.use(TableRules(shared={"orders": (ORDERS, "other/sales//old")}), {"other/sales//old": "orders"})
+    events = [_orders(1), change("c", {"id": "2"}, {"a": "y"}, pos=2, source="other", table="old", scope="raw:8@t")]
+    lake.apply(0, events)
+    assert {"1": "x", "2": "y"} == {row["id"]: row["a"] for row in lake.rows("orders")}

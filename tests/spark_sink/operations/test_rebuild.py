@@ -18,6 +18,7 @@ from spark_sink.operations.rebuild import slices
 from spark_sink.schema.evolution import Policy, ShapeChange
 from spark_sink.schema.table_spec import Mode
 from spark_sink.table_report import Parked
+from tests.spark_sink import lake as lake_module
 from tests.spark_sink.changes import OTHER_SCOPE, change, schema_of
 from tests.spark_sink.lake import Lake, MergingLake, Topic
 
@@ -205,6 +206,16 @@ def test_several_sources(lake_of_format: Lake) -> None:
     found = lake.stored().select(["_cdc_source", "id"]).to_pylist()
     alive = sorted((row["_cdc_source"], row["id"]) for row in found)
     assert [("other/sales//orders", 1), ("shop/sales//orders", 5)] == alive
+
+
+def test_a_source_without_the_first_folder(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The source has no schemas, and the name of a table begins with its schema."""
+    monkeypatch.setattr(lake_module, "PATTERN", "{schema}.{table}")
+    _lake(lake)
+    before = _stored(lake, "orders")
+    asked = lake.command("rebuild", "orders")
+    assert ("done", None) == (asked.state, asked.error)
+    assert before == _stored(lake, "orders")
 
 
 def test_a_topic_that_has_lost_its_beginning(lake: Lake) -> None:

@@ -64,3 +64,12 @@ def test_tasks_meet_where_names_do(spark: SparkSession) -> None:
     plain = [i for i, name in enumerate(named) if "~" not in name]
     assert [named[i].lower() for i in plain] == [routes[i] for i in plain]
     assert not {routes[i] for i in range(len(tables)) if i not in plain} & {name.lower() for name in renamed.values()}
+
+
+def test_tasks_meet_without_the_first_folder(spark: SparkSession) -> None:
+    """If a source has no value for the first folder, its table can have the same name as a renamed table."""
+    pattern = TablePattern.parse("{schema}.{table}", {"s/db//a": "t"})
+    tables = [TableId("s", "db", None, "t"), TableId("s", "db", None, "a"), TableId("s", "db", "x", "t")]
+    frame = spark.createDataFrame(tables, "source string, db string, schema string, table string")
+    routes = [row[0] for row in frame.selectExpr(pattern.route_sql()).collect()]
+    assert ["t", "t", "x.t"] == routes == [pattern.target(table) for table in tables]
