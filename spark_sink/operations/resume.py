@@ -77,7 +77,8 @@ def resume(
     Args:
         task: the task that would apply the next batch.
         fulfil: does the work that the reports request.
-        into: the table that the events change; by default, their own.
+        into: the table that the events change; by default, their own. Rows that were erased from the target are also
+            left out of this table.
         after: the turn after which to begin.
     """
     turns = [one for one in parked.turns(target) if one[0] > after]
@@ -88,7 +89,9 @@ def resume(
     left = taken < len(turns)
     first, last = turns[0][0], turns[taken - 1][0]
     replay = Replay(task.tables, task.pattern, task.catalog, parked.app, 0, task.rules)
-    replay = replace(replay, spelled=task.spelled, last_seen=task.last_seen, into=into)
+    # Events of erased rows are parked again if the topic is read again.
+    erased = {**task.erased, into: task.erased.get(target, {})} if into else task.erased
+    replay = replace(replay, spelled=task.spelled, last_seen=task.last_seen, into=into, erased=erased)
     runs: list[list[TableReport]] = []
     seen = SeenRequests()
     while events:

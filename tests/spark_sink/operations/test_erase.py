@@ -159,6 +159,22 @@ def test_deleted_parked_and_quarantined(merging_lake: MergingLake, format: Forma
     assert "waited" in {row["a"] for row in _others(lake)}
 
 
+def test_a_topic_that_is_read_again_while_the_table_is_parked(lake: Lake) -> None:
+    """The row's events are parked again, but they do not bring the row back."""
+    topic, others = _loaded(lake), [_event("c", "f", 30, "f")]
+    shape, batches = lake.tables.shape(NAME), lake.control.batches
+    assert shape is not None
+    lake.control.erased.add(NAME, parse_key(json.dumps({"id": KEY}), shape), batches.topic(), batches.reached())
+    DeltaTable(lake.path()).delete(f"id = '{KEY}'")
+    assert "done" == lake.command("park", NAME).state
+    lake.applier = lake.new_applier("checkpoint-2")
+    for number, (first, events) in enumerate(zip((0, 3, 6), BATCHES, strict=True)):
+        lake.applier(lake.records(events, first), number)
+    topic.apply(3, [*others, _event("d", "a", 31)])
+    assert "done" == lake.command("resume", NAME).state
+    assert ["e", "f"] == [row["id"] for row in lake.rows()]
+
+
 @pytest.mark.parametrize("mode", Mode)
 def test_a_rebuild(merging_lake: MergingLake, mode: Mode) -> None:
     """A rebuild reads the row's events again. A row whose key was the erased one before keeps its values."""
