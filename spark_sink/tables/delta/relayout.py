@@ -55,7 +55,8 @@ class DeltaRelayout:
             options = {"overwriteSchema": "true", "partitionOverwriteMode": "static", "optimizeWrite": "true"}
             rows.options(**options).partitionBy(*layout.parted_by).save(path)
         self._set(path, {STATISTICS_PROPERTY: statistics_columns(shape, layout)})
-        if layout.cluster and layout.cluster != stored.cluster:
+        # An interrupted change has already recorded the columns, but the table may not have them yet.
+        if layout.cluster and (stored.changing or layout.cluster != stored.cluster):
             self._spark.sql(f"ALTER TABLE {quoted(path)} {placed(layout)}")
             self._spark.sql(f"OPTIMIZE {quoted(path)} FULL")
         self._set(path, {LAYOUT_PROPERTY: recorded(layout)})

@@ -17,6 +17,7 @@ from spark_sink.errors import Refused
 from spark_sink.operations import relayout as relayout_module
 from spark_sink.schema.layout import FileLayout
 from spark_sink.schema.table_spec import Format, Mode
+from spark_sink.tables.delta import relayout as delta_relayout
 from spark_sink.tables.delta.relayout import DeltaRelayout
 from spark_sink.tables.formats import FormatRelayout
 from spark_sink.tables.iceberg.file_layout import partition_in
@@ -253,6 +254,28 @@ def test_a_change_that_is_taken_back(
     session = _Session(lake)
     assert State.DONE == session.finish(session.ask()).state
     _assert_laid_out(lake, {})
+    assert expected == _rows(lake)
+
+
+def test_a_clustering_that_fails(merging_lake: MergingLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table has recorded the columns, but not been clustered by them. The next command does that."""
+    lake = merging_lake
+    _use(lake, {})
+    _loaded(lake)
+    expected = _rows(lake)
+
+    def fails(_: FileLayout) -> str:
+        raise OSError("no space left")
+
+    _use(lake, {"cluster": ["n"]})
+    with monkeypatch.context() as failing:
+        failing.setattr(delta_relayout, "placed", fails)
+        session = _Session(lake)
+        failed = session.finish(session.ask())
+    assert "the layout may be partly changed" in str(failed.error)
+    session = _Session(lake)
+    assert State.DONE == session.finish(session.ask()).state
+    _assert_laid_out(lake, {"cluster": ["n"]})
     assert expected == _rows(lake)
 
 
