@@ -152,7 +152,7 @@ def fold_one_by_one(
     while True:
         folded = fold(events, keys, marks, table.floors, reached, _is_repeat(reader, plan.shape, table))
         try:
-            last = _last(folded.rows) if soft else {}
+            last = last_states(folded.rows) if soft else {}
             return MirrorChanges.of(changes(folded.rows, marks, reader, plan.shape, table, last), rejected, folded)
         except UnwritableRows as unfit:
             suspects = _suspects(events, keys, folded, unfit.keys)
@@ -164,7 +164,8 @@ def fold_one_by_one(
             events = [instead.get(event.index, event) for event in events]
 
 
-def _last(rows: Mapping[Key, Row]) -> dict[Key, Row]:
+def last_states(rows: Mapping[Key, Row]) -> dict[Key, Row]:
+    """Return the states of the deleted rows before their deletes."""
     return {key: row.last for key, row in rows.items() if not row.exists and row.last is not None}
 
 

@@ -366,7 +366,8 @@ class Actions:
             raise FatalError(copy_refusal(target))
         if not isinstance(table, MirrorTable):
             raise FatalError(f"{target} has mode {table.shape.mode}, but only mirrors can be swept")
-        count = sweep(table, argument or "", lambda moment: self._tables.as_of(target, moment))
+        soft, as_of = self._rules.soft_deletes, lambda moment: self._tables.as_of(target, moment)
+        count = sweep(table, argument or "", as_of, soft=soft)
         outcome = NeedsSpark(tuple(table.orders)) if table.orders else Done()
         reports = [TableReport(target, target, 0, outcome, TableCounters(), version=table.version)]
         if work := DriverWork.of(reports):

@@ -213,7 +213,7 @@ class Reload:
     def _sweep(self, target: str) -> int:
         """Delete the rows of the shadow that no event has touched since the reload began."""
         shadow = self._opened(shadow_of(target))
-        count = sweep_unchanged(shadow, self._opened(target))
+        count = sweep_unchanged(shadow, self._opened(target), soft=self._applier.rules.soft_deletes)
         if shadow.orders:
             outcome = NeedsSpark(tuple(shadow.orders))
             reports = [TableReport(shadow_of(target), shadow_of(target), 0, outcome, TableCounters())]

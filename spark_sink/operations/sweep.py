@@ -15,7 +15,7 @@ from deltalake.exceptions import DeltaError
 
 from cdc_core.position import epoch, position
 from spark_sink.apply.history import NO_VALUES, patch_versions
-from spark_sink.apply.mirror import changes
+from spark_sink.apply.mirror import changes, last_states
 from spark_sink.errors import ConfigError, FatalError
 from spark_sink.events.images import ImageReader
 from spark_sink.model.event import Event, Key
@@ -40,28 +40,34 @@ class Swept(NamedTuple):
     positions: Mapping[str, str]
 
 
-def sweep(table: MirrorTable, before: str, as_of: Callable[[datetime], MirrorTable | None]) -> int:
+def sweep(
+    table: MirrorTable, before: str, as_of: Callable[[datetime], MirrorTable | None], *, soft: bool = False
+) -> int:
     """Delete the rows, and return how many were deleted. If Spark writes the table, this only requests the delete
     (`MirrorTable.orders`).
 
     Args:
         before: a position, an epoch, or an ISO 8601 time with its UTC offset.
         as_of: returns the table at that time, or None if it did not exist.
+        soft: deleted rows keep their values.
 
     Raises:
         FatalError: `before` has an invalid format, or does not determine which rows to delete.
     """
     said = parse_before(before)
-    return _delete(table, _by_position(table, said) if isinstance(said, str) else _by_time(table, said, as_of))
+    found = _by_position(table, said) if isinstance(said, str) else _by_time(table, said, as_of)
+    return _delete(table, found, soft=soft)
 
 
-def sweep_unchanged(table: MirrorTable | HistoryTable, before: MirrorTable | HistoryTable) -> int:
+def sweep_unchanged(
+    table: MirrorTable | HistoryTable, before: MirrorTable | HistoryTable, *, soft: bool = False
+) -> int:
     """Delete the rows whose position has not changed since an earlier state of the table, and return how many were
     deleted. See `sweep`.
     """
     swept = _unchanged(table, before.written(), reached_positions(before))
     if isinstance(table, MirrorTable):
-        return _delete(table, swept)
+        return _delete(table, swept, soft=soft)
     for scope, pos in swept.positions.items():
         _end_versions(table, {key for key, one in swept.keys.items() if one == scope}, scope, pos)
     return len(swept.keys)
@@ -80,7 +86,7 @@ def _end_versions(table: HistoryTable, keys: Collection[Key], scope: str, pos: s
         table.write(patch_versions(deletes, texts, {}, table, table.shape), False)
 
 
-def _delete(table: MirrorTable, swept: Swept) -> int:
+def _delete(table: MirrorTable, swept: Swept, *, soft: bool) -> int:
     if not swept.keys:
         return 0
     now = time.time_ns() // 1000
@@ -92,7 +98,8 @@ def _delete(table: MirrorTable, swept: Swept) -> int:
     marks = table.marks(set(swept.keys))
     rows = fold(deletes, texts, marks, {}).rows
     plan = evolve(table.shape, table.shape.table, [], None, [], table.shape.key_sent_as, DEFAULTS)
-    table.write(changes(rows, marks, ImageReader(plan), plan.shape, table)._replace(at=now))
+    last = last_states(rows) if soft else {}
+    table.write(changes(rows, marks, ImageReader(plan), plan.shape, table, last)._replace(at=now))
     return len(rows)
 
 

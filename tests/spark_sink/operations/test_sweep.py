@@ -7,10 +7,13 @@ import pytest
 
 from cdc_core.position import position
 from cdc_core.table_id import TableId
+from spark_sink.config.table_rules import TableRules
 from spark_sink.errors import FatalError
 from spark_sink.model.row import RowMark
 from spark_sink.operations.sweep import sweep
 from spark_sink.schema.evolution import TableColumn, TableShape
+from tests.spark_sink.changes import change, schema_of
+from tests.spark_sink.lake import Lake
 from tests.spark_sink.memory import MemoryTable
 
 SHAPE = TableShape(
@@ -61,3 +64,18 @@ def test_what_says_nothing(before: str, error: str) -> None:
     with pytest.raises(FatalError, match=error):
         sweep(table, before, _none)
     assert 2 == len(table.visible())
+
+
+def test_deletes_that_are_soft(lake_of_format: Lake) -> None:
+    """Swept rows stay with their values, and an old event does not bring them back."""
+    lake, schema = lake_of_format, schema_of({"id": "int64", "name": "string"})
+    lake.announce(schema)
+    lake.use(TableRules(soft_deletes=True))
+    old = [change("c", {"id": id}, {"name": f"n{id}"}, pos=id, schema=schema) for id in (1, 2)]
+    lake.apply(0, old)
+    lake.apply(1, [change("u", {"id": 1}, {"name": "later"}, pos=10, schema=schema)])
+    assert "1 rows deleted" == lake.command("sweep", argument=position(10, 0)).result
+    lake.apply(2, old)
+    assert {1: ("later", True), 2: ("n2", False)} == {
+        row["id"]: (row["name"], row["_cdc_deleted_at"] is None) for row in lake.stored().to_pylist()
+    }
