@@ -192,7 +192,9 @@ class Reload:
     def _apply_next(self, target: str) -> bool:
         """Apply the next waiting events to the shadow. Return whether more are waiting."""
         task, into = self._applier.task(0), shadow_of(target)
-        task = replace(task, rules=as_table(task.rules, target, into))
+        # The new columns must suit the format of the table, although the shadow is a Delta table.
+        formats = {**task.rules.formats, into: task.rules.form(target).format}
+        task = replace(task, rules=replace(as_table(task.rules, target, into), formats=formats))
         resumed = resume(
             self._applier.runner,
             self._control.parked,

@@ -65,7 +65,10 @@ class Shadows:
         """
         shadow, table = self._open(shadow_of(name)), self._open(name)
         present = table.shape.types
-        if added := [column for column in shadow.shape.columns if column.name not in present]:
+        added = [column for column in shadow.shape.columns if column.name not in present]
+        # The events may also have needed some of the sink's own columns.
+        added += [column for column in table.shape.lacks if column not in shadow.shape.lacks]
+        if added:
             self._ddl.add_columns(name, added)
         if wider := [one for one in shadow.shape.columns if present.get(one.name, one.type) != one.type]:
             self._ddl.widen(name, wider, rewrites=not table.choice.widens)

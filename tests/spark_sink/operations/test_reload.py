@@ -188,7 +188,7 @@ def test_a_comparison_while_a_reload_ends(each_format: MergingLake) -> None:
 
 
 def test_deletes_that_are_soft(each_format: MergingLake) -> None:
-    """Missing rows stay, and are marked as deleted."""
+    """Missing rows stay with their values, and are marked as deleted."""
     lake = each_format
     _lake(lake, (lake.tables.format(ORDERS), {}, Mode.MIRROR), soft_deletes=True)
     _done(_reload(lake, "begin"))
@@ -196,7 +196,33 @@ def test_deletes_that_are_soft(each_format: MergingLake) -> None:
         _apply(lake, 2 + number, events)
     _done(_reload(lake, "end"))
     assert NEW == _shown(lake)
+    deleted = {row["id"]: row["name"] for row in _stored(lake) if row["_cdc_deleted_at"] is not None}
+    assert {3: "old", 4: "old", 6: "loaded", 12: "old"} == deleted
+
+
+def test_deletes_that_are_soft_from_now_on(each_format: MergingLake) -> None:
+    """The first event after the change needs one of the sink's own columns, and the table gets it with the reload."""
+    lake = each_format
+    _lake(lake, (lake.tables.format(ORDERS), {}, Mode.MIRROR))
+    lake.use(replace(lake.rules, soft_deletes=True))
+    _done(_reload(lake, "begin"))
+    for number, events in enumerate(LOAD):
+        _apply(lake, 2 + number, events)
+    _done(_reload(lake, "end"))
+    assert NEW == _shown(lake)
     assert {3, 4, 6, 12} == {row["id"] for row in _stored(lake) if row["_cdc_deleted_at"] is not None}
+
+
+def test_a_column_with_a_name_of_the_format(merging_lake: MergingLake) -> None:
+    """Iceberg reserves the name, and no pattern in `tables.formats` matches the shadow."""
+    lake, wide = merging_lake, schema_of({"id": "int64", "name": "string", "_pos": "int8"})
+    lake.formats = {"shop_sales.*": Format.ICEBERG}
+    _lake(lake, (Format.DELTA, {}, Mode.MIRROR))
+    lake.announce(wide)
+    _done(_reload(lake, "begin"))
+    _apply(lake, 2, [change("r", {"id": 1}, {"name": "loaded", "_pos": 7}, pos=20, schema=wide)])
+    _done(_reload(lake, "end"))
+    assert [(1, "loaded", 7)] == [(row["id"], row["name"], row["~5f~pos"]) for row in _stored(lake)]
 
 
 def test_a_truncate_before_the_load(each_format: MergingLake) -> None:
