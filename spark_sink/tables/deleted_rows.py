@@ -131,6 +131,11 @@ class DeletedRows:
         """Return whether deleted rows are remembered in these files and not in the table."""
         return self._number is not None and self._generation.apart
 
+    @property
+    def markers(self) -> tuple[Marker, ...]:
+        """The marker that names the generation, if the generation has one."""
+        return () if self._number is None else (Marker(marker_app(self._shape), self._number),)
+
     def use_newest(self) -> None:
         """Use the newest file, because the marker that names the generation has been lost. If the file belongs to a
         commit that failed, it also has rows that are still in the table. The table takes precedence.

@@ -30,7 +30,14 @@ from spark_sink.schema.layout import (
 )
 from spark_sink.schema.table_spec import Format, Mode
 from spark_sink.spark.foreign_errors import reason
-from spark_sink.tables.delta.open_table import REMEMBERED, STATISTICS_PROPERTY, create, shape_of, types_of
+from spark_sink.tables.delta.open_table import (
+    CHECKPOINT_EVERY,
+    REMEMBERED,
+    STATISTICS_PROPERTY,
+    create,
+    shape_of,
+    types_of,
+)
 from spark_sink.tables.delta.tables import features_of
 from spark_sink.tables.locations import location, spelled
 from spark_sink.tables.meta_columns import (
@@ -202,13 +209,8 @@ def _type(sql: str) -> DataType:
     return PrimitiveType(delta_type(sql))
 
 
-# The number of commits after which deltalake writes a checkpoint. Each commit since the last checkpoint adds a quarter
-# of a millisecond to opening the table, and a checkpoint costs as much as writing a small table. deltalake's default is
-# 100, and Spark's is 10.
-_CHECKPOINT_EVERY = "10"
-
 # A worker could not look up rows in a table with deletion vectors, unless Spark writes the table.
-_FIXED = {"delta.enableDeletionVectors": "false", "delta.checkpointInterval": _CHECKPOINT_EVERY, **REMEMBERED}
+_FIXED = {"delta.enableDeletionVectors": "false", "delta.checkpointInterval": str(CHECKPOINT_EVERY), **REMEMBERED}
 
 
 def table_properties(shape: TableShape, layout: FileLayout = NO_LAYOUT) -> dict[str, str]:

@@ -15,6 +15,7 @@ from spark_sink.tables.delta.open_table import (
     DeltaOpened,
     commit,
     committing,
+    hooks,
 )
 from spark_sink.tables.history_reader import greatest_of
 from spark_sink.tables.meta_columns import (
@@ -56,4 +57,11 @@ class DeltaLog(DeltaOpened):
         properties = commit(*markers, metadata={GREATEST: json.dumps(greatest, sort_keys=True)})
         # Use the schema mode `merge`, so that columns that someone else added are NULL in new rows.
         with committing(self._table, *markers):
-            write_deltalake(self._table, rows, mode="append", schema_mode="merge", commit_properties=properties)
+            write_deltalake(
+                self._table,
+                rows,
+                mode="append",
+                schema_mode="merge",
+                commit_properties=properties,
+                post_commithook_properties=hooks(self._table),
+            )

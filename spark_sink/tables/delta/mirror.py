@@ -14,7 +14,6 @@ from deltalake import DeltaTable
 from spark_sink.schema.engine_choice import Choice
 from spark_sink.schema.evolution import TableShape
 from spark_sink.tables.changes import Deletion, Marker, TableChanges
-from spark_sink.tables.deleted_rows import DeletedRows
 from spark_sink.tables.delta.files import DataFiles
 from spark_sink.tables.delta.open_table import (
     commit,
@@ -42,10 +41,10 @@ class DeltaMirror(MirrorReader, DeltaRows):
     """A table that mirrors one source table."""
 
     def __init__(
-        self, table: DeltaTable, shape: TableShape, choice: Choice, files: DataFiles, deleted_rows: DeletedRows
+        self, table: DeltaTable, shape: TableShape, choice: Choice, files: DataFiles, warehouse: str, name: str
     ) -> None:
         super().__init__(table, shape, choice, files)
-        self.deleted_rows = deleted_rows
+        self.deleted_rows = self.deleted_rows_in(warehouse, name)
 
     @property
     def floors(self) -> Mapping[str, str]:
@@ -53,7 +52,8 @@ class DeltaMirror(MirrorReader, DeltaRows):
 
     def write(self, changes: TableChanges, *markers: Marker) -> None:
         deleted, remembered = self._remembered(changes.rows)
-        markers += remembered
+        # Each commit repeats the marker of deleted rows, because a marker is looked up in the newest commit first.
+        markers += remembered or self.deleted_rows.markers
         if changes.inserts_only:
             rows = without_deleted(changes.rows) if deleted else changes.rows
             self._append(self._writable(rows, changes.at), markers)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import msgspec
 import pyarrow as pa
 import pyarrow.fs as fs
-from deltalake import CommitProperties, DeltaTable, Schema, Transaction
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction
 from deltalake.exceptions import CommitFailedError
 from deltalake.fs import DeltaStorageHandler
 from msgspec import Struct
@@ -20,7 +20,9 @@ from spark_sink.errors import Overtaken
 from spark_sink.schema.column_types import sql_type_of_delta
 from spark_sink.schema.engine_choice import Choice
 from spark_sink.schema.evolution import TableShape
+from spark_sink.schema.table_naming import shown_name
 from spark_sink.tables.changes import LastSeen, Marker
+from spark_sink.tables.deleted_rows import DeletedRows, marker_app
 from spark_sink.tables.spark_operations import Order
 from spark_sink.tables.table_properties import FLOORS_PROPERTY, shape_from
 
@@ -31,6 +33,11 @@ REMEMBERED = {REMEMBERED_PROPERTY: "interval 30 days"}
 
 # The name that Spark and deltalake give to the commit that rolls back a table. This commit has a new version.
 _RESTORE = "RESTORE"
+
+# The number of commits after which deltalake writes a checkpoint. Each commit since the last checkpoint adds a quarter
+# of a millisecond to opening the table, and a checkpoint costs as much as writing a small table. deltalake's default is
+# 100, and Spark's is 10.
+CHECKPOINT_EVERY = 10
 
 # The columns that have statistics in the log.
 STATISTICS_PROPERTY = "delta.dataSkippingStatsColumns"
@@ -74,6 +81,12 @@ class DeltaOpened:
         known = self._newest[1].get(app)
         return self._table.transaction_version(app) if known is None else known
 
+    def deleted_rows_in(self, warehouse: str, name: str) -> DeletedRows:
+        """Return the deleted rows of this table, if it is a mirror with this name."""
+        # The files of a shadow's deleted rows become the table's, so they are next to the table from the beginning.
+        generation = self.applied(marker_app(self.shape))
+        return DeletedRows(warehouse, shown_name(name), self.shape, generation)
+
     def follows(self, seen: LastSeen) -> bool:
         newer = self.version - seen.version
         if newer <= 0:
@@ -81,9 +94,14 @@ class DeltaOpened:
         return all(one.get("operation") != _RESTORE for one in self._table.history(newer))
 
 
-def storage_of(table: DeltaTable) -> fs.FileSystem:
-    """Return a table's folder, with the storage options with which the table was opened."""
-    return fs.PyFileSystem(DeltaStorageHandler.from_table(table._table))
+def storage_of(table: DeltaTable, sizes: Mapping[str, int] | None = None) -> fs.FileSystem:
+    """Return a table's folder, with the storage options with which the table was opened.
+
+    Args:
+        sizes: the sizes of some files in bytes. For any other file, opening the file is a request to the object store.
+    """
+    known = None if sizes is None else dict(sizes)
+    return fs.PyFileSystem(DeltaStorageHandler.from_table(table._table, known_sizes=known))
 
 
 def markers_of_newest_commit(table: DeltaTable) -> Mapping[str, int]:
@@ -148,6 +166,15 @@ def commit(*markers: Marker, metadata: Mapping[str, str] | None = None, retries:
     custom = dict(metadata) if metadata is not None else None
     transactions = [Transaction(*marker) for marker in markers]
     return CommitProperties(custom_metadata=custom, max_commit_retries=retries, app_transactions=transactions)
+
+
+def hooks(table: DeltaTable) -> PostCommitHookProperties:
+    """Return what deltalake does after the next commit of a table. It writes a checkpoint if one is due, and then also
+    deletes expired commits. By default, deltalake would list the log for them after every commit.
+    """
+    # The checkpoints of the sink's tables have versions that end in 9.
+    writes_checkpoint = (table.version() + 2) % CHECKPOINT_EVERY == 0
+    return PostCommitHookProperties(cleanup_expired_logs=None if writes_checkpoint else False)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from spark_sink.schema.engine_choice import Choice
 from spark_sink.schema.evolution import TableShape
 from spark_sink.tables.changes import Marker
 from spark_sink.tables.delta.files import DataFiles, near, whole
-from spark_sink.tables.delta.open_table import DeltaOpened, commit, committing
+from spark_sink.tables.delta.open_table import DeltaOpened, commit, committing, hooks
 from spark_sink.tables.delta.upsert import Upsert
 from spark_sink.tables.reach import Reach
 
@@ -47,7 +47,14 @@ class DeltaRows(DeltaOpened):
     def _append(self, rows: pa.Table, markers: Sequence[Marker]) -> None:
         # Use the schema mode `merge`, so that columns that someone else added are NULL in new rows.
         with committing(self._table, *markers):
-            write_deltalake(self._table, rows, mode="append", schema_mode="merge", commit_properties=commit(*markers))
+            write_deltalake(
+                self._table,
+                rows,
+                mode="append",
+                schema_mode="merge",
+                commit_properties=commit(*markers),
+                post_commithook_properties=hooks(self._table),
+            )
 
     def _upsert(self, upsert: Upsert, markers: Sequence[Marker]) -> None:
         """Write the rows. If this changes nothing, there is no commit.
@@ -64,8 +71,10 @@ class DeltaRows(DeltaOpened):
             rows = upsert.applied_to(whole)
             if rows is not None:
                 # Any other commit is a conflict, because it can have added rows that this commit would not replace.
-                once = commit(*markers, retries=0)
-                write_deltalake(self._table, rows, mode="overwrite", commit_properties=once)
+                once, then = commit(*markers, retries=0), hooks(self._table)
+                write_deltalake(
+                    self._table, rows, mode="overwrite", commit_properties=once, post_commithook_properties=then
+                )
 
     def _whole(self) -> pa.Table | None:
         """Return all rows if the table is small, or None. Read them once per version."""

@@ -12,7 +12,6 @@ from deltalake import DeltaTable
 from spark_sink.schema.column_types import arrow_type
 from spark_sink.schema.engine_choice import Choice
 from spark_sink.schema.evolution import TableShape
-from spark_sink.tables.deleted_rows import DeletedRows
 from spark_sink.tables.delta.data_files import find, is_readable, scan
 from spark_sink.tables.delta.files import by_file, by_query
 from spark_sink.tables.delta.open_table import DeltaOpened, floors_of
@@ -31,11 +30,11 @@ class StagedMirror(OrderingMirror, DeltaOpened):
         choice: Choice,
         name: str,
         staging: Staging,
-        deleted_rows: DeletedRows,
         *,
         by_file: bool,
     ) -> None:
         DeltaOpened.__init__(self, table, shape, choice)
+        deleted_rows = self.deleted_rows_in(staging.warehouse, name)
         OrderingMirror.__init__(self, name, table.version(), staging, deleted_rows)
         self._by_file = by_file
 

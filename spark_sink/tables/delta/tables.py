@@ -15,10 +15,8 @@ from spark_sink.schema.engine_choice import BEYOND_FILES, BY_FILE, Engine, Engin
 from spark_sink.schema.evolution import TableShape
 from spark_sink.schema.layout import FileLayout
 from spark_sink.schema.reader_rules import ReaderFeature
-from spark_sink.schema.table_naming import shown_name
 from spark_sink.schema.table_spec import Mode
 from spark_sink.tables.changes import Marker
-from spark_sink.tables.deleted_rows import DeletedRows, marker_app
 from spark_sink.tables.delta.files import DataFiles
 from spark_sink.tables.delta.history import DeltaHistory
 from spark_sink.tables.delta.log import DeltaLog
@@ -118,18 +116,15 @@ class DeltaTables:
             return DeltaLog(opened, shape, choice)
         if shape.mode == Mode.HISTORY:
             return DeltaHistory(opened, shape, choice, files)
-        generation = opened.transaction_version(marker_app(shape))
-        # The files of a shadow's deleted rows become the table's, so they are next to the table from the beginning.
-        deleted_rows = DeletedRows(self.warehouse, shown_name(name), shape, generation)
         if choice.engine is Engine.FUSED:
-            return DeltaMirror(opened, shape, choice, files, deleted_rows)
+            return DeltaMirror(opened, shape, choice, files, self.warehouse, name)
         by_file = bool(has & BY_FILE)
         if by_file and opened.metadata().partition_columns:
             raise Refused(
                 Reason.TABLE_REFUSED,
                 "the table is partitioned and also uses features whose files can only be read one at a time",
             )
-        return StagedMirror(opened, shape, choice, name, self.staging, deleted_rows, by_file=by_file)
+        return StagedMirror(opened, shape, choice, name, self.staging, by_file=by_file)
 
     @property
     def staging(self) -> Staging:

@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 from spark_sink.events.arrow_values import counting
 from spark_sink.events.row_numbers import places
 from spark_sink.tables.changes import Marker
-from spark_sink.tables.delta.open_table import commit
+from spark_sink.tables.delta.open_table import commit, hooks
 from spark_sink.tables.spark_operations import GONE, WRITTEN, merged
 
 
@@ -47,6 +47,7 @@ class Upsert:
             target_alias="t",
             streamed_exec=False,
             commit_properties=commit(*markers),
+            post_commithook_properties=hooks(table),
         )
         present = None
         if self.removes is not None:

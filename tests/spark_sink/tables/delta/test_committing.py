@@ -53,3 +53,17 @@ def test_the_same_marker(twice: tuple[DeltaMirror, DeltaMirror], lake: Lake) -> 
     second.write(changes[1], Marker("one", 7))
     assert (first.version, 7) == (second.version, second.applied("one"))
     assert [{"id": 1, "a": "once"}] == lake.rows()
+
+
+def test_appends_with_different_deleted_rows(twice: tuple[DeltaMirror, DeltaMirror], lake: Lake) -> None:
+    """Each commit repeats the marker of deleted rows. An append that would set this marker back is a conflict."""
+    first, second = twice
+    rows, time = _changes(first, "x").rows.set_column(0, "id", pa.array([2])), pa.array([1], pa.timestamp("us", "UTC"))
+    added = TableChanges(rows, kept={}, inserts_only=True)
+    removed = added._replace(rows=rows.drop_columns(DELETED_AT).append_column(DELETED_AT, time))
+    first.write(removed, Marker("one", 7))
+    with pytest.raises(Overtaken):
+        second.write(added, Marker("two", 7))
+    opened = lake.tables.open(NAME)
+    assert isinstance(opened, DeltaMirror)
+    assert opened.marks({(2,)})[(2,)].deleted

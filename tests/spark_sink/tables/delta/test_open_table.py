@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
-from spark_sink.tables.delta.open_table import DeltaOpened, markers_of_newest_commit
+from spark_sink.tables.delta.open_table import DeltaOpened, hooks, markers_of_newest_commit
 from tests.spark_sink.changes import change, schema_of
 from tests.spark_sink.lake import Lake
 
@@ -65,8 +67,8 @@ def test_a_marker_with_a_time(tmp_path: Path) -> None:
     assert {"b": 2} == markers_of_newest_commit(DeltaTable(tmp_path))
 
 
-def test_a_batch_reads_the_log_for_one_marker(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only the marker of deleted rows may be in an older commit."""
+def test_a_batch_reads_the_log_for_no_marker(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The newest commit has all markers that the next batch looks up, even if it deleted no row."""
     schema = lake.announce(schema_of({"id": "int64", "a": "string"}))
     asked: list[str] = []
     ask = DeltaTable.transaction_version
@@ -76,9 +78,30 @@ def test_a_batch_reads_the_log_for_one_marker(lake: Lake, monkeypatch: pytest.Mo
             asked.append(app)
         return ask(table, app)
 
-    for batch in range(3):
+    for batch, op in enumerate("cuduu"):
         asked.clear()
         with monkeypatch.context() as patched:
             patched.setattr(DeltaTable, "transaction_version", counted)
-            lake.apply(batch, [change("u", {"id": 1}, {"a": f"{batch}"}, pos=batch, schema=schema)])
-    assert ["cdc.deleted"] == asked
+            values = None if op == "d" else {"a": f"{batch}"}
+            lake.apply(batch, [change(op, {"id": 1}, values, pos=batch, schema=schema)])
+        assert bool(asked) == (batch == 0)
+    generation = DeltaTable(lake.path(NAME)).transaction_version("cdc.deleted")
+    assert generation
+    assert generation == markers_of_newest_commit(DeltaTable(lake.path(NAME)))["cdc.deleted"]
+
+
+def test_expired_commits_are_deleted_with_a_checkpoint(tmp_path: Path) -> None:
+    """Commits expire only once a checkpoint contains them, so deltalake looks for them only then."""
+    properties = {"delta.checkpointInterval": "10", "delta.logRetentionDuration": "interval 1 days"}
+    table, log = DeltaTable.create(tmp_path, ROWS.schema, configuration=properties), tmp_path / "_delta_log"
+    first, looked = [], []
+    for _ in range(31):
+        then = hooks(table)
+        write_deltalake(table, ROWS, mode="overwrite", post_commithook_properties=then)
+        if then.cleanup_expired_logs is not False:
+            looked.append(table.version())
+        for file in log.iterdir():
+            os.utime(file, (time.time() - 9 * 86_400,) * 2)
+        first.append(min(int(commit.stem) for commit in log.glob("*.json")))
+    assert [9, 19, 29] == looked
+    assert [0] * 8 + [9] * 10 + [19] * 10 + [29] * 3 == first
