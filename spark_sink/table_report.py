@@ -5,11 +5,13 @@ counters.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
 
+from spark_sink.events.event_columns import FEW
 from spark_sink.events.offset_span import NOWHERE, OffsetSpan
 from spark_sink.schema.engine_choice import Choice
 from spark_sink.schema.evolution import Step
@@ -93,6 +95,8 @@ class Latency(Struct, frozen=True):
         known = committed.drop_null()
         if not len(known):
             return cls()
+        if len(known) <= FEW:
+            return cls._of_few([max((now - time) / 1e6, 0.0) for time in known.to_pylist()])
         ages = pc.max_element_wise(pc.divide(pc.cast(pc.subtract(now, known), pa.float64(), safe=False), 1e6), 0.0)
         least, greatest = pc.min_max(ages).as_py().values()
 
@@ -104,6 +108,12 @@ class Latency(Struct, frozen=True):
         live = ages.filter(pc.less_equal(ages, LATENCY_BOUNDS[-1])) if greatest > LATENCY_BOUNDS[-1] else ages
         live_sum, live_greatest = pc.sum(live).as_py() or 0.0, pc.max(live).as_py() or 0.0
         return cls(tuple(map(count, LATENCY_BOUNDS)), len(known), pc.sum(ages).as_py(), live_sum, live_greatest)
+
+    @classmethod
+    def _of_few(cls, ages: Sequence[float]) -> Latency:
+        within = tuple(sum(age <= bound for age in ages) for bound in LATENCY_BOUNDS)
+        live = [age for age in ages if age <= LATENCY_BOUNDS[-1]]
+        return cls(within, len(ages), sum(ages), sum(live), max(live, default=0.0))
 
     @property
     def live_count(self) -> int:

@@ -30,7 +30,7 @@ from spark_sink.model.event import (
 from spark_sink.schema.evolution import Plan, TableShape
 from spark_sink.table_report import Done, NeedsRecords, NeedsSpark, Parked, TableCounters
 from spark_sink.tables.changes import Marker
-from spark_sink.tables.protocols import ChangelogTable, HistoryTable, MirrorTable
+from spark_sink.tables.protocols import ChangelogTable, HistoryTable, MirrorTable, is_changelog, is_mirror
 from spark_sink.tables.table_errors import as_refusal
 
 # Marks the day up to which the table has dropped its tombstones. The mark does not depend on the checkpoint.
@@ -68,7 +68,7 @@ class Commits:
         broken = _by_segment(rejected, segments)
         counters = TableCounters()
         try:
-            if isinstance(self.table, MirrorTable):
+            if is_mirror(self.table):
                 self.table.keep_deleted_rows(apart=not self.rules.soft_deletes)
                 if self.table.orders:
                     return self._move(segments, broken), counters
@@ -137,19 +137,19 @@ class Commits:
         """
         table, truncates = self.table, bool(segment) and segment[0].op == "t"
         if segment and segment[0].op in (STATEMENT, REFUSAL):
-            if not isinstance(table, ChangelogTable):
+            if not is_changelog(table):
                 yield self._answer(number, segment[0], table)
-        elif isinstance(table, ChangelogTable):
+        elif is_changelog(table):
             yield from self._append_events(segment, rejected, table, before)
-        elif isinstance(table, HistoryTable):
+        elif is_mirror(table):
             if truncates:
-                yield self._end_versions(number, segment[0], table)
+                yield self._truncate(number, segment[0], table)
             else:
-                yield from self._write_versions(number, segment, rejected, table, before)
+                yield from self._mirror(number, segment, rejected, table, before)
         elif truncates:
-            yield self._truncate(number, segment[0], table)
+            yield self._end_versions(number, segment[0], table)
         else:
-            yield from self._mirror(number, segment, rejected, table, before)
+            yield from self._write_versions(number, segment, rejected, table, before)
 
     def _mirror(
         self, number: int, segment: Sequence[Event], rejected: Sequence[Rejected], table: MirrorTable, before: int

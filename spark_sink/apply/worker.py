@@ -145,8 +145,8 @@ class Task:
                 applied = Applied(NeedsRecords(), place.name, counters)
             counters = msgspec.structs.replace(applied.counters, megabytes=_resident_megabytes())
             if counters.commits and isinstance(applied.outcome, Done):
-                rows = records.filter(pc.equal(records.column("kind"), "row"))
-                times = pc.coalesce(rows.column("committed"), rows.column("ts"))
+                times = pc.coalesce(records.column("committed"), records.column("ts"))
+                times = times.filter(pc.equal(records.column("kind"), "row"))
                 counters = msgspec.structs.replace(counters, latency=Latency.of(times, time.time_ns() // 1000))
             wide = tuple(WideStatement(*one) for one in place.incoming.wide)
             yield TableReport(

@@ -108,7 +108,9 @@ class MirrorReader:
         are deleted rows, and the markers for the commit that removes them from the table.
         """
         are_apart = self.deleted_rows.are_apart or DELETED_AT in self._lacking
-        deleted = rows.filter(pc.is_valid(rows.column(DELETED_AT))) if are_apart else rows.slice(0, 0)
+        times = rows.column(DELETED_AT)
+        has_any = are_apart and times.null_count < len(times)
+        deleted = rows.filter(pc.is_valid(times)) if has_any else rows.slice(0, 0)
         return bool(deleted.num_rows), self.deleted_rows.remember(deleted, self.floors)
 
     def marks(self, keys: Collection[Key]) -> dict[Key, RowMark]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -15,8 +15,12 @@ from spark_sink.model.version_timeline import TakenKey, Truncate, Version
 from spark_sink.schema.engine_choice import Choice
 from spark_sink.schema.evolution import TableColumn, TableShape
 from spark_sink.schema.layout import FileLayout
+from spark_sink.schema.table_spec import Mode
 from spark_sink.tables.changes import Deletion, Identity, LastSeen, Marker, TableChanges
 from spark_sink.tables.spark_operations import Order
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
 
 
 class OpenTable(Protocol):
@@ -163,6 +167,15 @@ class HistoryTable(OpenTable, Protocol):
         """End the current versions that began before the truncate. Return whether any versions were ended, which needs
         a commit.
         """
+
+
+def is_mirror(table: MirrorTable | ChangelogTable | HistoryTable) -> TypeIs[MirrorTable]:
+    """Return whether a table is a mirror. `isinstance` is slow, because it looks up every member of a protocol."""
+    return table.shape.mode == Mode.MIRROR
+
+
+def is_changelog(table: MirrorTable | ChangelogTable | HistoryTable) -> TypeIs[ChangelogTable]:
+    return table.shape.mode == Mode.CHANGELOG
 
 
 class Tables(Protocol):

@@ -10,7 +10,9 @@ from random import Random
 import pyarrow as pa
 import pytest
 
+from spark_sink import table_report
 from spark_sink.control_tables.verified import Standing, Verification
+from spark_sink.events import event_columns
 from spark_sink.events.parking import Cause
 from spark_sink.metrics import Metrics
 from spark_sink.probes import Health, serve
@@ -85,6 +87,13 @@ def test_results_of_verifications() -> None:
     }
 
 
+@pytest.fixture(params=[0, event_columns.FEW], ids=["in columns", "one by one"])
+def few(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compute latencies in either way."""
+    monkeypatch.setattr(table_report, "FEW", request.param)
+
+
+@pytest.mark.usefixtures("few")
 def test_latencies_add_up() -> None:
     """The histograms of two workers add up to one over all events. No time is negative, and none means no event."""
     one, other = pa.chunked_array([[5, 10**9]]), pa.chunked_array([[7 * 10**11, 3]])
@@ -96,6 +105,7 @@ def test_latencies_add_up() -> None:
     assert 0 == Latency.of(pa.chunked_array([[5]]), 0).greatest
 
 
+@pytest.mark.usefixtures("few")
 @pytest.mark.parametrize("seed", range(20))
 def test_a_latency_is_within_the_bounds_that_it_does_not_exceed(seed: int) -> None:
     random, micros = Random(seed), [round(bound * 10**6) for bound in LATENCY_BOUNDS]
@@ -104,6 +114,7 @@ def test_a_latency_is_within_the_bounds_that_it_does_not_exceed(seed: int) -> No
     assert tuple(sum(age <= bound for age in ages) for bound in micros) == found.within
 
 
+@pytest.mark.usefixtures("few")
 def test_what_is_old_is_history() -> None:
     """Events older than a day count in the histogram's sum, but not in the live latency."""
     day, now = 86_400_000_000, 10 * 86_400_000_000

@@ -4,7 +4,7 @@ read it through deltalake's query engine or file by file.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -53,8 +53,10 @@ class DataFiles:
         return None if None in counts else sum(counts)
 
     @property
-    def paths(self) -> list[str]:
-        return list(self.listed().column("path").to_pylist())
+    def sizes(self) -> dict[str, int]:
+        """Return the size of each file in bytes, by its path, which is encoded like in the log."""
+        paths, sizes = (self.listed().column(name).to_pylist() for name in ("path", "size_bytes"))
+        return dict(zip(paths, sizes, strict=True))
 
 
 def by_query(table: DeltaTable, types: Types, bounds: Bounds) -> Iterator[pa.RecordBatch]:
@@ -78,26 +80,31 @@ def by_file(table: DeltaTable, types: Types, bounds: Bounds) -> Iterator[pa.Reco
             yield from _batches(opened, _schema(types))
 
 
-def whole(table: DeltaTable, paths: Iterable[str], schema: pa.Schema, rows: int) -> Iterator[pa.RecordBatch]:
+def whole(table: DeltaTable, sizes: Mapping[str, int], schema: pa.Schema, rows: int) -> Iterator[pa.RecordBatch]:
     """Read small files of a table without partitions. Each file is one request.
 
     An Arrow dataset returns the same, but costs three times as much as reading a small file.
 
     Args:
+        sizes: see `DataFiles`.
         schema: the columns to read.
         rows: the maximum number of rows in a batch.
     """
-    storage = storage_of(table)
-    for path in paths:
-        with storage.open_input_file(unquote(path)) as opened:
+    decoded = {unquote(path): size for path, size in sizes.items()}
+    storage = storage_of(table, decoded)
+    for path in decoded:
+        with storage.open_input_file(path) as opened:
             content = opened.read()
         yield from _batches(pa.BufferReader(content), schema, rows)
 
 
 def _batches(opened: pa.NativeFile, schema: pa.Schema, rows: int = _ROWS) -> Iterator[pa.RecordBatch]:
     file = pq.ParquetFile(opened, coerce_int96_timestamp_unit="us")
-    present = [name for name in file.schema_arrow.names if name in schema.names]
-    for batch in file.iter_batches(rows, columns=present, use_threads=False):
+    wanted = set(schema.names)
+    present = [name for name in file.schema_arrow.names if name in wanted]
+    # Selecting all columns by name adds a quarter to the time for a small file.
+    columns = None if present == file.schema_arrow.names else present
+    for batch in file.iter_batches(rows, columns=columns, use_threads=False):
         yield cast({name: batch.column(name) for name in present}, schema, batch.num_rows)
 
 

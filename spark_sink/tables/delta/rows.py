@@ -107,4 +107,4 @@ class DeltaRows(DeltaOpened):
             files = self._table.to_pyarrow_dataset()
             yield from files.to_batches(batch_size=_ROWS_AT_A_TIME, batch_readahead=0, use_threads=False)
         else:
-            yield from whole(self._table, self._files.paths, schema, _ROWS_AT_A_TIME)
+            yield from whole(self._table, self._files.sizes, schema, _ROWS_AT_A_TIME)

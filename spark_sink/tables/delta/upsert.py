@@ -73,28 +73,44 @@ class Upsert:
             return None
         left, before = pc.invert(pc.fill_null(removes.take(place), False)), stored.num_rows
         stays, moves, added = counting(before), pc.add(place, before), pc.add(new, before)
-        rows = pa.table([self._as_stored(of) for of in stored.schema], stored.schema)
-        both = pa.concat_tables([stored, rows]).combine_chunks()
-        # Most columns are written by every row, so most columns have the same index.
-        every = pa.concat_arrays([pc.coalesce(moves, stays).filter(left), added])
-        columns = []
-        for of, values in zip(both.schema, both.columns, strict=True):
-            if of.name not in self.rows.column_names:
-                index = pa.concat_arrays([stays.filter(left), added])
-            elif of.name in self.kept:
-                writes = pc.fill_null(self.kept[of.name].take(place), False)
-                index = pa.concat_arrays([pc.if_else(writes, moves, stays).filter(left), added])
-            else:
-                index = every
-            columns.append(values.take(index))
-        return pa.table(columns, stored.schema)
+        both = pa.concat_tables([stored, self._as_stored(stored.schema)]).combine_chunks()
+        columns: dict[str, pa.ChunkedArray] = {}
+        for flags, names in self._by_flags(stored.column_names):
+            writes = pc.fill_null(flags.take(place), False)
+            index = pa.concat_arrays([pc.if_else(writes, moves, stays).filter(left), added])
+            columns.update(zip(names, both.select(names).take(index).columns, strict=True))
+        return pa.table([columns[name] for name in stored.column_names], stored.schema)
 
-    def _as_stored(self, of: pa.Field) -> pa.ChunkedArray | pa.Array:
-        """Return the values for a column of the table. They are NULL for a column that the rows lack."""
-        if of.name in self.rows.column_names:
-            column = self.rows.column(of.name)
-            return column if column.type == of.type else column.cast(of.type)
-        return pa.nulls(self.rows.num_rows, of.type)
+    def _by_flags(self, names: Sequence[str]) -> list[tuple[pa.BooleanArray, list[str]]]:
+        """Group columns of a table by the rows that write them. The flags of a group are true for these rows. Most
+        columns are in one of two groups: all rows write them, or the changed rows lack them.
+        """
+        every, none = pa.repeat(True, self.rows.num_rows), pa.repeat(False, self.rows.num_rows)
+        groups: list[tuple[pa.BooleanArray, list[str]]] = []
+        present = set(self.rows.column_names)
+        for name in names:
+            flags = self.kept.get(name, every) if name in present else none
+            for other, group in groups:
+                if other.equals(flags):
+                    group.append(name)
+                    break
+            else:
+                groups.append((flags, [name]))
+        return groups
+
+    def _as_stored(self, schema: pa.Schema) -> pa.Table:
+        """Return the rows with the columns of the table. A column that the rows lack is NULL."""
+        present = dict(zip(self.rows.column_names, self.rows.columns, strict=True))
+        columns = [
+            pa.nulls(self.rows.num_rows, of.type)
+            if (column := present.get(of.name)) is None
+            # Casting to the same type is slower than comparing the types.
+            else column
+            if column.type == of.type
+            else column.cast(of.type)
+            for of in schema
+        ]
+        return pa.table(columns, schema)
 
     @cached_property
     def _keys(self) -> list[pa.Array]:

@@ -23,8 +23,8 @@ def test_small_files_are_read_like_a_dataset(tmp_path: Path) -> None:
     write_deltalake(tmp_path, pa.Table.from_pylist(more, second), mode="append", schema_mode="merge")
     table = DeltaTable(tmp_path)
     files = DataFiles(table)
-    assert (2, 8) == (len(files.paths), files.rows)
-    batches = list(whole(table, files.paths, pa.schema(table.schema().to_arrow()), 2))
+    assert (2, 8) == (len(files.sizes), files.rows)
+    batches = list(whole(table, files.sizes, pa.schema(table.schema().to_arrow()), 2))
     assert max(batch.num_rows for batch in batches) == 2
     expected = table.to_pyarrow_table().sort_by("id")
     assert expected == pa.Table.from_batches(batches).sort_by("id")
@@ -37,4 +37,4 @@ def test_files_are_listed_once_per_version(tmp_path: Path) -> None:
     files = DataFiles(table)
     assert files.listed() is files.listed()
     write_deltalake(table, pa.table({"id": [2, 3]}), mode="append")
-    assert (2, 3) == (len(files.paths), files.rows)
+    assert (2, 3) == (len(files.sizes), files.rows)
