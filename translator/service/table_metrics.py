@@ -64,11 +64,12 @@ class TableMetrics(Collector):
 
     def _under(self, source: str, totals: _Totals, counted: Counted) -> Counted | None:
         """Return the series to which an event belongs, or None for an event without a table."""
-        try:
+        if counted in totals.series:
             return totals.series[counted]
-        except KeyError:
-            label = self.label(source, counted)
-        under = None if label is None else counted if label != OTHER else Counted(None, None, OTHER, counted.op)
+        label = self.label(source, counted)
+        under = None if label is None else counted
+        if label == OTHER:
+            under = Counted(None, None, OTHER, counted.op)
         if len(totals.series) >= _KNOWN:
             totals.series.clear()
         totals.series[counted] = under
