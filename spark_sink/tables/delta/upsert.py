@@ -101,15 +101,14 @@ class Upsert:
     def _as_stored(self, schema: pa.Schema) -> pa.Table:
         """Return the rows with the columns of the table. A column that the rows lack is NULL."""
         present = dict(zip(self.rows.column_names, self.rows.columns, strict=True))
-        columns = [
-            pa.nulls(self.rows.num_rows, of.type)
-            if (column := present.get(of.name)) is None
-            # Casting to the same type is slower than comparing the types.
-            else column
-            if column.type == of.type
-            else column.cast(of.type)
-            for of in schema
-        ]
+        columns: list[pa.ChunkedArray | pa.Array] = []
+        for of in schema:
+            column = present.get(of.name)
+            if column is None:
+                columns.append(pa.nulls(self.rows.num_rows, of.type))
+            else:
+                # Casting to the same type is slower than comparing the types.
+                columns.append(column if column.type == of.type else column.cast(of.type))
         return pa.table(columns, schema)
 
     @cached_property
