@@ -88,13 +88,15 @@ def heats(profile: BenchProfile, formats: Sequence[str], columns: int | None = N
 
     Args:
         formats: names from `WRITERS`.
-        columns: number of columns in the comparison. If it is set, all other measurements are skipped, as in the short
-            profile.
+        columns: number of columns in the comparison. If it is set, all other measurements are skipped. Wide messages
+            would also exceed what the broker accepts at the highest fixed rate.
     """
     compared = [_comparison(profile, name, columns or COLUMNS) for name in formats]
+    if columns is not None:
+        return compared
     if profile.latency_seconds and "canal" in formats:
-        compared += [_fixed_rate(rate, columns or COLUMNS) for rate in RATES]
-    if profile.name != FULL.name or columns is not None:
+        compared += [_fixed_rate(rate) for rate in RATES]
+    if profile.name != FULL.name:
         return compared
     swept = (heat for name in formats if name in FORMATS for heat in _sweeps(profile, name))
     return [*compared, *swept]
@@ -117,7 +119,7 @@ def ratio_heats(profile: BenchProfile) -> list[Heat]:
         _alone(profile, replace_case(usual, section="partitions", partitions=64)),
         _alone(profile, replace_case(usual, section="tables", tables=2_000)),
         _alone(profile, replace_case(usual, section="unusual", unusual=0.05)),
-        *(_fixed_rate(rate, COLUMNS) for rate in RATES),
+        *map(_fixed_rate, RATES),
     ]
 
 
@@ -136,12 +138,12 @@ def _comparison(profile: BenchProfile, name: str, columns: int) -> Heat:
     return Heat(cases, total, profile.rounds, latency=profile.latency_seconds > 0)
 
 
-def _fixed_rate(rate: float, columns: int) -> Heat:
+def _fixed_rate(rate: float) -> Heat:
     """Return the measurements at a fixed rate. All contestants run at the same rate, so their figures can be
     compared.
     """
     readers = (*DELIVERIES, LOOP)
-    return Heat([BenchCase("latency", "canal", reader, columns, rate=rate) for reader in readers], 0, 0)
+    return Heat([BenchCase("latency", "canal", reader, rate=rate) for reader in readers], 0, 0)
 
 
 def _sweeps(profile: BenchProfile, name: str) -> Iterator[Heat]:

@@ -13,6 +13,7 @@ from typing import Self
 from confluent_kafka import Producer
 
 from bench.generators import MessageStream
+from bench.runner.running import ContestantError
 
 SentAt = dict[int, list[float]]
 """For each raw partition, the times when messages were passed to the producer. A message's offset is its index."""
@@ -57,10 +58,13 @@ class Feeding:
         """Return the times when all messages were sent.
 
         Raises:
-            EOFError: the process died. Its standard error contains the reason.
+            ContestantError: the process died.
         """
         found: SentAt
-        found, self.lateness = self._connection.recv()
+        try:
+            found, self.lateness = self._connection.recv()
+        except EOFError:
+            raise ContestantError("was not fed at this rate: the feeder failed, with the error above") from None
         return found
 
 

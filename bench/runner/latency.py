@@ -53,9 +53,10 @@ def measure_latency(
             if before is None and time.time() >= begin - _LOOK_SECONDS:
                 stages = batch_counts(running.metrics())
                 before = running.usage().cpu_seconds, time.time()
-        assert before is not None
-        cpu_seconds, passed = running.usage().cpu_seconds - before[0], time.time() - before[1]
+        after = running.usage().cpu_seconds, time.time()
         sent = feeding.sent()
+        assert before is not None
+        cpu_seconds, passed = after[0] - before[0], after[1] - before[1]
         feeder = sorted(feeding.lateness)
         reader.read_until(_usual(assignment.stream, sum(map(len, sent.values()))), running)
         by_stage = stage_figures(stages, batch_counts(running.metrics()))

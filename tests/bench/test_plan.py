@@ -42,13 +42,16 @@ def test_all_questions_of_all_formats() -> None:
 
 
 def test_short() -> None:
-    """The short profile measures each format once, at the usual or the requested width, and latency at fixed rates."""
+    """The short profile measures each format once, at the usual or the requested width. With a requested width, it does
+    not measure latency at fixed rates.
+    """
     for columns in (None, 60):
         planned = heats(SHORT, list(WRITERS), columns)
         short = [heat for heat in planned if heat.cases[0].section != "latency"]
         assert list(WRITERS) == [heat.cases[0].format for heat in short]
         assert {columns or 12} == {case.columns for heat in short for case in heat.cases}
         assert all(4 == len(heat.cases) for heat in short)
+        assert (columns is None) == (len(short) < len(planned))
 
 
 def test_ratios() -> None:

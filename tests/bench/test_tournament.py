@@ -149,6 +149,14 @@ def test_latency_at_a_fixed_rate(broker: Broker) -> None:
     assert "nobody has it" == found["absent"].failure
 
 
+def test_rate_that_cannot_be_fed(broker: Broker) -> None:
+    """The feeder's failure is the case's failure, and does not end the benchmark."""
+    case = BenchCase("latency", "canal", "loop", rate=1e9)
+    (found,) = _run(broker, [Heat([case], 0, 0)], [], seconds=1.0).cases
+    assert found.latency is None
+    assert "the feeder failed" in (found.failure or "")
+
+
 def test_nothing_that_is_measured_is_refused(broker: Broker) -> None:
     """A translator that writes dead letters has failed."""
     said: list[str] = []
