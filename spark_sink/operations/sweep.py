@@ -40,9 +40,7 @@ class Swept(NamedTuple):
     positions: Mapping[str, str]
 
 
-def sweep(
-    table: MirrorTable, before: str, as_of: Callable[[datetime], MirrorTable | None], *, soft: bool = False
-) -> int:
+def sweep(table: MirrorTable, before: str, as_of: Callable[[datetime], MirrorTable | None], *, soft: bool) -> int:
     """Delete the rows, and return how many were deleted. If Spark writes the table, this only requests the delete
     (`MirrorTable.orders`).
 
@@ -59,9 +57,7 @@ def sweep(
     return _delete(table, found, soft=soft)
 
 
-def sweep_unchanged(
-    table: MirrorTable | HistoryTable, before: MirrorTable | HistoryTable, *, soft: bool = False
-) -> int:
+def sweep_unchanged(table: MirrorTable | HistoryTable, before: MirrorTable | HistoryTable, *, soft: bool) -> int:
     """Delete the rows whose position has not changed since an earlier state of the table, and return how many were
     deleted. See `sweep`.
     """

@@ -38,12 +38,12 @@ def test_by_position() -> None:
     """An epoch applies to all scopes, a position to its own. Deleted rows remain deleted below it."""
     old, new = position(5, 0, native=7, epoch=1), position(6, 0, epoch=2)
     table = _table(a=(NATIVE, old), b=("native:shop/u", old), c=(NATIVE, new))
-    assert 2 == sweep(table, "0002", _none)
+    assert 2 == sweep(table, "0002", _none, soft=False)
     assert [("c",)] == list(table.visible())
     assert RowMark(NATIVE, position(0, 0, epoch=2), deleted=True) == table.remembered["a",]
-    assert 0 == sweep(table, "0002", _none)
+    assert 0 == sweep(table, "0002", _none, soft=False)
     table = _table(a=("raw:0@t", position(1, 0)), b=("raw:0@t", position(2, 0)))
-    assert 1 == sweep(table, position(2, 0), _none)
+    assert 1 == sweep(table, position(2, 0), _none, soft=False)
     assert [("b",)] == list(table.visible())
     assert msgspec.structs.replace(table.remembered["a",], pos="") == RowMark("raw:0@t", "", deleted=True)
 
@@ -62,7 +62,7 @@ def test_what_says_nothing(before: str, error: str) -> None:
     """Nothing is deleted if the request is ambiguous."""
     table = _table(a=("raw:0@t", position(1, 0)), b=("raw:1@t", position(2, 0)))
     with pytest.raises(FatalError, match=error):
-        sweep(table, before, _none)
+        sweep(table, before, _none, soft=False)
     assert 2 == len(table.visible())
 
 
