@@ -6,7 +6,7 @@ times as long. Its Arrow dataset cannot read them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -19,10 +19,7 @@ from deltalake import DeltaTable
 from spark_sink.tables.delta.files import Types, cast, paths_between
 from spark_sink.tables.delta.open_table import storage_of
 from spark_sink.tables.reach import Bounds
-
-# In a column chunk, each text takes at least this number of bytes for its length, unless it is in a dictionary or has a
-# delta encoding. Arrow cannot read texts with a delta encoding as a dictionary.
-_LENGTH = 4
+from spark_sink.tables.row_groups import RowGroup, row_groups
 
 
 class DataFile(NamedTuple):
@@ -58,81 +55,13 @@ class DataFile(NamedTuple):
 
     def row_groups(self, storage: fs.FileSystem) -> Iterator[RowGroup]:
         with storage.open_input_file(unquote(self.path)) as opened:
-            file = pq.ParquetFile(opened, coerce_int96_timestamp_unit="us")
-
-            def coded(name: str) -> pq.ParquetFile:
-                return pq.ParquetFile(opened, metadata=file.metadata, read_dictionary=[name])
-
-            names, first = set(file.schema_arrow.names), 0
-            for number in range(file.num_row_groups):
-                rows = file.metadata.row_group(number).num_rows
-                yield RowGroup(file, coded, number, names, self._kept(first, rows))
-                first += rows
+            yield from row_groups(opened, self._kept)
 
     def _kept(self, first: int, rows: int) -> pa.BooleanArray | None:
         if self.kept is None:
             return None
         known = self.kept.slice(first, rows)
         return pa.concat_arrays([known, pa.repeat(pa.scalar(True), rows - len(known))])
-
-
-class RowGroup(NamedTuple):
-    """A row group of an open file.
-
-    Args:
-        coded: opens the file so that a column is read as a dictionary.
-        names: the columns in the file.
-        kept: see `DataFile`, with one value for each row of the group.
-    """
-
-    file: pq.ParquetFile
-    coded: Callable[[str], pq.ParquetFile]
-    number: int
-    names: Collection[str]
-    kept: pa.BooleanArray | None
-
-    @property
-    def rows(self) -> int:
-        return int(self.file.metadata.row_group(self.number).num_rows)
-
-    def rows_with(self, wanted: Mapping[str, pa.Array]) -> pa.Int64Array:
-        """Return the places of the rows that the table contains, and whose columns each have one of these values."""
-        places = None
-        for name, values in wanted.items():
-            found = pc.is_in(self.column(name, values.type, places), value_set=values)
-            if places is None and self.kept is not None:
-                found = pc.and_(found, self.kept)
-            rows = pc.indices_nonzero(found).cast(pa.int64())
-            places = rows if places is None else places.take(rows)
-        return places
-
-    def column(self, name: str, type: pa.DataType, places: pa.Int64Array | None = None) -> pa.Array:
-        """Return a column, or its values at some places in the group. A column that was added later is NULL."""
-        if name not in self.names:
-            return pa.nulls(self.rows if places is None else len(places), type)
-        if places is None:
-            return _in_one_piece(self._read(name, self.file)).cast(type)
-        if self._has_dictionary(name):
-            return _in_one_piece(self._read(name, self.coded(name)).take(places)).cast(type)
-        # A merge of deltalake writes string views, and Arrow cannot take single values from views.
-        return _in_one_piece(self._read(name, self.file).cast(type).take(places))
-
-    def _read(self, name: str, file: pq.ParquetFile) -> pa.ChunkedArray:
-        return file.read_row_group(self.number, columns=[name]).column(name)
-
-    def _has_dictionary(self, name: str) -> bool:
-        """Return whether a dictionary contains most of a column's texts. Copying all texts costs more than reading the
-        dictionary. Any other column costs more as a dictionary.
-        """
-        columns = self.file.metadata.row_group(self.number)
-        chunks = (columns.column(number) for number in range(columns.num_columns))
-        return any(
-            chunk.physical_type == "BYTE_ARRAY"
-            and chunk.total_uncompressed_size < _LENGTH * chunk.num_values
-            and not any(encoding.startswith("DELTA_") for encoding in chunk.encodings)
-            for chunk in chunks
-            if chunk.path_in_schema == name
-        )
 
 
 def is_readable(table: DeltaTable) -> bool:
@@ -170,8 +99,3 @@ def find(table: DeltaTable, types: Types, bounds: Bounds, wanted: Mapping[str, p
             rows = group.rows_with(wanted)
             columns = [group.column(name, type, rows) for name, type in types.items()]
             yield pa.RecordBatch.from_arrays(columns, schema=pa.schema(list(types.items())))
-
-
-def _in_one_piece(column: pa.ChunkedArray) -> pa.Array:
-    joined = column.combine_chunks()
-    return joined.combine_chunks() if isinstance(joined, pa.ChunkedArray) else joined

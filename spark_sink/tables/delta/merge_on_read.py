@@ -21,15 +21,14 @@ import pyarrow.fs as fs
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from spark_sink.events.arrow_values import counting
-from spark_sink.events.row_numbers import places
 from spark_sink.schema.engine_choice import FUSED_FEATURES
-from spark_sink.tables.delta.data_files import DataFile, RowGroup, data_files
+from spark_sink.tables.delta.data_files import data_files
 from spark_sink.tables.delta.deletion_vectors import Place, encoded
 from spark_sink.tables.delta.open_table import storage_of
 from spark_sink.tables.delta.tables import features_of
 from spark_sink.tables.meta_columns import UPDATED_AT
-from spark_sink.tables.spark_operations import GONE, WRITTEN, Merge
+from spark_sink.tables.row_merge import RowMerge
+from spark_sink.tables.spark_operations import Merge
 
 # The features that a table can have, the properties that it must have, and the properties that it must not have.
 _FEATURES = FUSED_FEATURES | {"deletionVectors"}
@@ -113,127 +112,36 @@ def merge_files(table: DeltaTable, staged: pa.Table, order: Merge, statistics: S
     Args:
         statistics: the columns for which the table keeps statistics.
     """
-    merge = _Merge(staged, order, pa.schema(table.schema().to_arrow()), storage_of(table))
-    found = (merge.found(file) for file in data_files(table, order.bounds))
-    changed = [one for one in found if len(one.rows)]
-    content, vectors = encoded([pa.concat_arrays([one.file.deleted, one.rows]) for one in changed])
+    merge, storage = RowMerge(staged, order, pa.schema(table.schema().to_arrow())), storage_of(table)
+    found = ((file, merge.found(file.row_groups(storage))) for file in data_files(table, order.bounds))
+    changed = [(file, rows) for file, rows in found if len(rows.rows)]
+    content, vectors = encoded([pa.concat_arrays([file.deleted, rows.rows]) for file, rows in changed])
     id = uuid4()
     if changed:
-        merge.put(f"deletion_vector_{id}.bin", content)
+        _put(storage, f"deletion_vector_{id}.bin", content)
     by_path = {
-        one.file.path: ChangedFile(len(one.file.deleted), vector, vector.rows == one.total)
-        for one, vector in zip(changed, vectors, strict=True)
+        file.path: ChangedFile(len(file.deleted), vector, vector.rows == rows.total)
+        for (file, rows), vector in zip(changed, vectors, strict=True)
     }
-    return MergedFiles(staged.num_rows, merge.write(changed, statistics), id, by_path)
+    added = _write(storage, merge.rows([rows for _, rows in changed]), statistics)
+    return MergedFiles(staged.num_rows, added, id, by_path)
 
 
-class _Found(NamedTuple):
-    """The rows of a file that the merge replaces or removes.
-
-    Args:
-        total: the number of all rows in the file.
-        rows: the numbers of these rows in the file.
-        sources: for each of them, the index of the staged row.
-        stored: for each column, the stored values that new rows keep, in order.
-    """
-
-    file: DataFile
-    total: int
-    rows: pa.Int64Array
-    sources: pa.Int64Array
-    stored: Mapping[str, pa.Array]
+def _write(storage: fs.FileSystem, rows: pa.Table, statistics: Sequence[str]) -> NewFile | None:
+    """Write the new rows, and return their file. Return None if there are none."""
+    if not rows.num_rows:
+        return None
+    path = f"part-00000-{uuid4()}-c000.snappy.parquet"
+    pq.write_table(rows, path, filesystem=storage)
+    return NewFile(path, storage.get_file_info(path).size, _statistics(rows, statistics))
 
 
-class _Merge:
-    """A merge of staged rows into a table with this schema and storage."""
-
-    def __init__(self, staged: pa.Table, order: Merge, schema: pa.Schema, storage: fs.FileSystem) -> None:
-        self._staged = staged
-        self._order = order
-        self._schema = schema
-        self._storage = storage
-        self._keys = [staged.column(name).cast(self._type(name)).combine_chunks() for name in order.key]
-        self._values = {name: pc.unique(key) for name, key in zip(order.key, self._keys, strict=True)}
-        nothing = pa.repeat(pa.scalar(False), staged.num_rows)
-        self._gone = staged.column(GONE).combine_chunks() if order.deletes else nothing
-        self._keeping = {name: keeping for name in schema.names if (keeping := self._keeps(name)) is not None}
-
-    def _type(self, name: str) -> pa.DataType:
-        return self._schema.field(name).type
-
-    def _keeps(self, name: str) -> pa.BooleanArray | None:
-        """Return, for each staged row, whether it keeps the stored value of a column, or None if no row does."""
-        if name == UPDATED_AT and self._order.at is not None:
-            return None
-        if name not in self._order.columns:
-            return pc.invert(self._gone)
-        if name not in self._order.kept:
-            return None
-        return pc.invert(pc.or_(self._staged.column(WRITTEN + name).combine_chunks(), self._gone))
-
-    def found(self, file: DataFile) -> _Found:
-        """Find the rows that have staged rows."""
-        total, numbers, sources = 0, [], []
-        stored: dict[str, list[pa.Array]] = {name: [] for name in self._keeping}
-        for group in file.row_groups(self._storage):
-            rows, source = self._matches(group)
-            numbers.append(pc.add(rows, total))
-            sources.append(source)
-            total += group.rows
-            for name, keeping in self._keeping.items():
-                wanted = rows.filter(keeping.take(source))
-                if len(wanted):
-                    stored[name].append(group.column(name, self._type(name), wanted))
-        joined = {name: _joined(parts, self._type(name)) for name, parts in stored.items()}
-        return _Found(file, total, _joined(numbers, pa.int64()), _joined(sources, pa.int64()), joined)
-
-    def _matches(self, group: RowGroup) -> tuple[pa.Int64Array, pa.Int64Array]:
-        """Return the indexes of the rows that have staged rows, and the indexes of these."""
-        rows = group.rows_with(self._values)
-        if not len(rows):
-            return rows, rows
-        source = places([group.column(name, self._type(name), rows) for name in self._order.key], self._keys)
-        found = pc.is_valid(source)
-        return rows.filter(found), source.filter(found)
-
-    def write(self, changed: Sequence[_Found], statistics: Sequence[str]) -> NewFile | None:
-        """Write the new rows, and return their file. Return None if there are none."""
-        matched = _joined([one.sources for one in changed], pa.int64())
-        replacing = matched.filter(pc.invert(self._gone.take(matched)))
-        every = counting(self._staged.num_rows)
-        inserted = every.filter(pc.invert(pc.or_(pc.is_in(every, value_set=matched), self._gone)))
-        stored = [one.stored for one in changed]
-        rows = pa.table([self._column(field, replacing, inserted, stored) for field in self._schema], self._schema)
-        if not rows.num_rows:
-            return None
-        path = f"part-00000-{uuid4()}-c000.snappy.parquet"
-        pq.write_table(rows, path, filesystem=self._storage)
-        return NewFile(path, self._storage.get_file_info(path).size, _statistics(rows, statistics))
-
-    def _column(
-        self, field: pa.Field, replacing: pa.Int64Array, inserted: pa.Int64Array, stored: list[Mapping[str, pa.Array]]
-    ) -> pa.Array:
-        """Return a column of the new rows."""
-        name, sources = field.name, pa.concat_arrays([replacing, inserted])
-        if name == UPDATED_AT and self._order.at is not None:
-            return pa.repeat(pa.scalar(self._order.at, field.type), len(sources))
-        if name in self._order.columns:
-            staged = self._staged.column(name).cast(field.type).combine_chunks()
-        else:
-            staged = pa.nulls(self._staged.num_rows, field.type)
-        if name not in self._keeping:
-            return staged.take(sources)
-        kept, keeps = _joined([one[name] for one in stored], field.type), self._keeping[name].take(replacing)
-        index = pc.subtract(pc.cumulative_sum(keeps.cast(pa.int64())), 1)
-        index = pc.if_else(keeps, index, pc.add(replacing, len(kept)))
-        return pa.concat_arrays([kept, staged]).take(pa.concat_arrays([index, pc.add(inserted, len(kept))]))
-
-    def put(self, path: str, content: bytes) -> None:
-        """Write a file as a whole."""
-        with tempfile.TemporaryDirectory() as scratch:
-            written = Path(scratch, "content")
-            written.write_bytes(content)
-            fs.copy_files(str(written), path, destination_filesystem=self._storage)
+def _put(storage: fs.FileSystem, path: str, content: bytes) -> None:
+    """Write a file as a whole."""
+    with tempfile.TemporaryDirectory() as scratch:
+        written = Path(scratch, "content")
+        written.write_bytes(content)
+        fs.copy_files(str(written), path, destination_filesystem=storage)
 
 
 def _statistics(rows: pa.Table, columns: Sequence[str]) -> str:
@@ -261,7 +169,3 @@ def _bounds(column: pa.ChunkedArray) -> Mapping[str, Any]:
     except OverflowError:
         return {"min": None, "max": None}
     return bounds
-
-
-def _joined(parts: Sequence[pa.Array], type: pa.DataType) -> pa.Array:
-    return pa.concat_arrays(parts) if parts else pa.array([], type)
