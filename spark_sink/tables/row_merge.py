@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from spark_sink.events.arrow_values import counting
 from spark_sink.events.row_numbers import places
 from spark_sink.tables.meta_columns import UPDATED_AT
-from spark_sink.tables.row_groups import RowGroup
+from spark_sink.tables.row_groups import StoredRows
 from spark_sink.tables.spark_operations import GONE, WRITTEN, Merge
 
 
@@ -62,7 +62,7 @@ class RowMerge:
             return None
         return pc.invert(pc.or_(self._staged.column(WRITTEN + name).combine_chunks(), self._gone))
 
-    def found(self, groups: Iterable[RowGroup]) -> FoundRows:
+    def found(self, groups: Iterable[StoredRows]) -> FoundRows:
         """Find the rows of a file that have staged rows."""
         total, numbers, sources = 0, [], []
         stored: dict[str, list[pa.Array]] = {name: [] for name in self._keeping}
@@ -78,7 +78,7 @@ class RowMerge:
         joined = {name: _joined(parts, self._type(name)) for name, parts in stored.items()}
         return FoundRows(total, _joined(numbers, pa.int64()), _joined(sources, pa.int64()), joined)
 
-    def _matches(self, group: RowGroup) -> tuple[pa.Int64Array, pa.Int64Array]:
+    def _matches(self, group: StoredRows) -> tuple[pa.Int64Array, pa.Int64Array]:
         """Return the indexes of the rows that have staged rows, and the indexes of these."""
         rows = group.rows_with(self._values)
         if not len(rows):
