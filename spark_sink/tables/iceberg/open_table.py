@@ -42,7 +42,8 @@ MARKERS_PROPERTY = "cdc.markers"
 # The version of a table that has no commits.
 NO_SNAPSHOT = 0
 
-_SQL: Mapping[type[IcebergType], str] = {
+# The Spark SQL types, without decimals.
+SQL_TYPES: Mapping[type[IcebergType], str] = {
     BooleanType: "boolean",
     IntegerType: "int",
     LongType: "bigint",
@@ -76,7 +77,7 @@ def stored_type(sql: str) -> pa.DataType:
 def _sql(type: IcebergType) -> str:
     if isinstance(type, DecimalType):
         return f"decimal({type.precision},{type.scale})"
-    return _SQL.get(type.__class__, str(type))
+    return SQL_TYPES.get(type.__class__, str(type))
 
 
 def shape_of(metadata: TableMetadata, snapshot: Snapshot | None = None) -> TableShape:

@@ -1,7 +1,7 @@
-"""Execute orders for Iceberg tables on the driver, as SQL statements for Spark.
+"""Execute orders for Iceberg tables on the driver, without Spark's MERGE if possible, and otherwise as SQL statements.
 
-Rows are changed by a MERGE with a clause for matching rows, by a DELETE, or by an append that Iceberg validates. With
-two writers, an INSERT, or a MERGE that only inserts, would duplicate rows (docs/decisions/0009-iceberg.md).
+Rows are changed by a row delta, by a MERGE with a clause for matching rows, or by an append that Iceberg validates.
+With two writers, an INSERT, or a MERGE that only inserts, would duplicate rows (docs/decisions/0009-iceberg.md).
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ from spark_sink.spark.session import session_settings
 from spark_sink.tables.changes import Marker
 from spark_sink.tables.iceberg.catalog_traits import CatalogTraits
 from spark_sink.tables.iceberg.catalogs import TableCatalog, quoted
+from spark_sink.tables.iceberg.data_files import Unsupported
+from spark_sink.tables.iceberg.merge_on_read import can_merge, merge_files, reach_as_json
 from spark_sink.tables.iceberg.open_table import NO_SNAPSHOT, commit_properties, version_of
+from spark_sink.tables.iceberg.row_delta import RowDelta
 from spark_sink.tables.meta_columns import CURRENT, DELETED_AT, END_OP, END_POS, END_SCOPE, END_TS, POS, SCOPE
 from spark_sink.tables.spark_operations import (
     Clear,
@@ -123,14 +126,37 @@ class _Table:
         return f"MERGE INTO {self._quoted} AS t USING {known} AS f ON t.{SCOPE} = f.scope AND t.{POS} <= f.pos"
 
     def _merge(self, order: Merge) -> None:
+        appends = order.inserts_only and self._appends
+        if not appends and self._appends and self._merge_on_read(order):
+            return
         staged = staged_rows(self._session, self._staging, order)
         change: Callable[[], object]
-        if order.inserts_only and self._appends:
+        if appends:
             change = partial(self._append, staged, order.version)
         else:
             change = partial(self._session.sql, merge_statement(self._quoted, staged, order))
-        markers = () if order.marker is None else (order.marker, *order.others)
-        self._commit(change, markers, order.summary)
+        self._commit(change, _markers(order), order.summary)
+
+    def _merge_on_read(self, order: Merge) -> bool:
+        """Merge staged rows without Spark's MERGE. Return False if the rows or the table do not allow this."""
+        table = self._catalog.load(self._name)
+        if table is None or not can_merge(table.metadata, order):
+            return False
+        properties = commit_properties(table.metadata, _markers(order), order.summary)
+        if properties is None:
+            return True
+        staged = self._staging.read(order.path)
+        if any(staged.column(name).null_count for name in order.key):
+            return False
+        delta = RowDelta(self._session, self._catalog, self._name, reach_as_json(order))
+        if not delta.is_of(table):
+            return False
+        try:
+            merged = merge_files(table.metadata, table.io, delta.files(), staged, order)
+        except Unsupported:
+            return False
+        delta.commit(merged, properties)
+        return True
 
     def _append(self, rows: DataFrame, version: int) -> None:
         """Add rows that a given version of the table does not contain. They are written as an overwrite that replaces
@@ -153,3 +179,7 @@ class _Table:
             return
         with session_settings(self._session, {SUMMARY + name: value for name, value in stamped.items()}):
             change()
+
+
+def _markers(order: Merge) -> tuple[Marker, ...]:
+    return () if order.marker is None else (order.marker, *order.others)
