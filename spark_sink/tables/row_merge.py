@@ -19,6 +19,11 @@ from spark_sink.tables.meta_columns import UPDATED_AT
 from spark_sink.tables.row_groups import StoredRows
 from spark_sink.tables.spark_operations import GONE, WRITTEN, Merge
 
+LARGEST = 100_000_000
+"""Maximum size of a staged file in bytes. Spark merges a larger one, because it would take too much of the driver's
+memory.
+"""
+
 
 class FoundRows(NamedTuple):
     """The rows of a file that the merge replaces or removes.

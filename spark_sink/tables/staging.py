@@ -66,6 +66,11 @@ class Staging:
             fs.copy_files(str(written), f"{self.folder}/{path}", destination_filesystem=warehouse)
         return path
 
+    def size(self, path: str) -> int:
+        """Return the size of a staged file in bytes, by its path below the folder."""
+        warehouse = fs.PyFileSystem(DeltaStorageHandler(self.warehouse))
+        return int(warehouse.get_file_info(f"{self.folder}/{path}").size or 0)
+
     def read(self, path: str) -> pa.Table:
         """Return the rows of a staged file by its path below the folder."""
         warehouse = fs.PyFileSystem(DeltaStorageHandler(self.warehouse))

@@ -11,6 +11,7 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_sink.spark.session import session_settings
+from spark_sink.tables import row_merge
 from spark_sink.tables.changes import Marker
 from spark_sink.tables.delta.merge_on_read import can_merge, merge_files
 from spark_sink.tables.delta.spark_ddl import quoted
@@ -98,7 +99,8 @@ class _Table:
         table = DeltaTable(self._path)
         if order.marker is not None and _has(table, order.marker):
             return
-        if not order.inserts_only and can_merge(table, order) and self._merge_on_read(order):
+        is_small = not order.inserts_only and self._staging.size(order.path) <= row_merge.LARGEST
+        if is_small and can_merge(table, order) and self._merge_on_read(order):
             return
         for other in order.others:  # Spark puts only one marker into a commit
             self._append(self._session.read.format("delta").load(self._path).limit(0), other)

@@ -36,6 +36,10 @@ from spark_sink.tables.spark_operations import Merge
 
 _FORMAT_VERSION = 3
 
+# The maximum total size of a table's files in bytes, and the maximum number of its data files. Spark merges into other
+# tables, because it reads files on all cores.
+_MOST = {"total-files-size": 1_000_000_000, "total-data-files": 1_000}
+
 _CODEC, _LEVEL = "write.parquet.compression-codec", "write.parquet.compression-level"
 _CODECS = {name: name for name in ("zstd", "gzip", "snappy")} | {"uncompressed": "none"}
 
@@ -84,6 +88,7 @@ def can_merge(metadata: TableMetadata, order: Merge) -> bool:
         and _follows(metadata.properties)
         and len(metadata.partition_specs) == 1
         and not metadata.spec().fields
+        and _is_small(metadata)
         and metadata.sort_order().is_unsorted
         and all(columns.get(name) == sql for name, sql in written.items())
         and all(map(_is_plain, fields))
@@ -91,6 +96,14 @@ def can_merge(metadata: TableMetadata, order: Merge) -> bool:
         and len(set(sanitize_column_names(metadata.schema()).column_names)) == len(fields)
         and _FLOATING.isdisjoint(order.columns[name] for name in order.key)
     )
+
+
+def _is_small(metadata: TableMetadata) -> bool:
+    snapshot = metadata.current_snapshot()
+    if snapshot is None:
+        return True
+    totals = {} if snapshot.summary is None else snapshot.summary.additional_properties
+    return all(name in totals and int(totals[name]) <= most for name, most in _MOST.items())
 
 
 def _follows(properties: Mapping[str, str]) -> bool:

@@ -11,11 +11,12 @@ from uuid import uuid4
 
 import msgspec
 import pyarrow as pa
+from py4j.java_gateway import JavaPackage  # type: ignore[import-untyped]  # it has no types
 from pyiceberg.table import Table
 from pyspark.sql import SparkSession
 
 from spark_sink.tables.iceberg.catalogs import TableCatalog
-from spark_sink.tables.iceberg.data_files import DataFile
+from spark_sink.tables.iceberg.data_files import DataFile, Unsupported
 from spark_sink.tables.iceberg.merge_on_read import MergedFiles
 from spark_sink.tables.iceberg.puffin import Place, puffin
 from spark_sink.tables.iceberg.spark_catalog import java_table
@@ -33,6 +34,9 @@ class RowDelta:
     Args:
         reach: a condition that all changed and added rows satisfy, in Iceberg's JSON. Another commit with such rows is
             a conflict.
+
+    Raises:
+        Unsupported: the version of Iceberg lacks a class that is needed here.
     """
 
     def __init__(self, session: SparkSession, catalog: TableCatalog, name: str, reach: Any) -> None:
@@ -163,6 +167,16 @@ class _Java(NamedTuple):
 
 @cache
 def _java(jvm: Any) -> _Java:
+    try:
+        found = _classes(jvm)
+    except TypeError:  # Py4J takes an unknown class for a package, which cannot be called
+        raise Unsupported from None
+    if any(isinstance(one, JavaPackage) for one in found):
+        raise Unsupported
+    return found
+
+
+def _classes(jvm: Any) -> _Java:
     iceberg, java = jvm.org.apache.iceberg, jvm.java
     parquet = iceberg.shaded.org.apache.parquet
     return _Java(

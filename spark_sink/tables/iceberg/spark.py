@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit
 
 from spark_sink.spark.session import session_settings
+from spark_sink.tables import row_merge
 from spark_sink.tables.changes import Marker
 from spark_sink.tables.iceberg.catalog_traits import CatalogTraits
 from spark_sink.tables.iceberg.catalogs import TableCatalog, quoted
@@ -145,13 +146,15 @@ class _Table:
         properties = commit_properties(table.metadata, _markers(order), order.summary)
         if properties is None:
             return True
+        if self._staging.size(order.path) > row_merge.LARGEST:
+            return False
         staged = self._staging.read(order.path)
         if any(staged.column(name).null_count for name in order.key):
             return False
-        delta = RowDelta(self._session, self._catalog, self._name, reach_as_json(order))
-        if not delta.is_of(table):
-            return False
         try:
+            delta = RowDelta(self._session, self._catalog, self._name, reach_as_json(order))
+            if not delta.is_of(table):
+                return False
             merged = merge_files(table.metadata, table.io, delta.files(), staged, order)
         except Unsupported:
             return False

@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 
 from spark_sink.errors import Overtaken
 from spark_sink.spark.session import session_settings
+from spark_sink.tables import row_merge
 from spark_sink.tables.changes import Marker
 from spark_sink.tables.delta import spark as delta_spark
 from spark_sink.tables.delta.data_files import data_files
@@ -227,6 +228,19 @@ def test_keys_that_spark_merges(spark: SparkSession, tmp_path: Path) -> None:
         assert rows == [tuple(row) for row in found]
         by_spark = DeltaTable(path).history(1)[0]["operationParameters"]["predicate"] != "[]"
         assert by_spark is (key != "id")
+
+
+def test_a_large_staged_file(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark merges it, because it does not load the whole file."""
+    path, staging = tmp_path / "s" / "t", Staging(str(tmp_path), "test")
+    spark.sql(f"CREATE TABLE delta.`{path}` (id BIGINT, n INT, x DOUBLE) USING delta")
+    _by_spark(spark, path, "SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
+    staged = staging.put("s.t", pa.table({"id": [1], "n": pa.array([5], pa.int32()), "x": [5.0]}))
+    for number, is_large in enumerate((True, False)):
+        monkeypatch.setattr(row_merge, "LARGEST", staging.size(staged) - is_large)
+        DeltaInSpark(staging).table(spark, "s.t").do(_order(staged, marker=Marker("app", number)))
+        by_spark = DeltaTable(path).history(1)[0]["operationParameters"]["predicate"] != "[]"
+        assert by_spark is is_large
 
 
 def test_files_without_a_number_of_rows(spark: SparkSession, tmp_path: Path) -> None:

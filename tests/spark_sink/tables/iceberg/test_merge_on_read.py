@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import msgspec
@@ -22,8 +23,10 @@ from spark_sink.config.iceberg_catalog import FOLDERS
 from spark_sink.errors import Overtaken
 from spark_sink.schema.layout import SortKey
 from spark_sink.spark.session import sibling
+from spark_sink.tables import row_merge
 from spark_sink.tables.changes import Marker
 from spark_sink.tables.deletion_vectors import decoded_vector
+from spark_sink.tables.iceberg import merge_on_read, row_delta
 from spark_sink.tables.iceberg import spark as iceberg_spark
 from spark_sink.tables.iceberg.catalog_traits import CatalogTraits
 from spark_sink.tables.iceberg.catalogs import FolderCatalog, quoted
@@ -363,6 +366,38 @@ def test_keys_that_spark_merges(
         found = session.table(_name("t")).select("id", "n").collect()
         assert rows == [tuple(row) for row in found]
     assert 2 == len(by_spark)
+
+
+@pytest.mark.parametrize(
+    ("where", "what", "value"),
+    [
+        (row_merge, "LARGEST", 0),
+        (merge_on_read, "_MOST", {"total-files-size": 0}),
+        (merge_on_read, "_MOST", {"total-data-files": 0}),
+        (merge_on_read, "_MOST", {"unknown": 9}),
+        (row_delta, "_classes", lambda jvm: jvm.org.apache.iceberg.Missing()),
+        (row_delta, "_classes", lambda jvm: (jvm.org.apache.iceberg.Missing,)),
+    ],
+)
+def test_what_spark_merges(
+    session: SparkSession,
+    catalog: FolderCatalog,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    where: ModuleType,
+    what: str,
+    value: object,
+) -> None:
+    """Large tables and staged files, tables of an unknown size, and other versions of Iceberg."""
+    staging = Staging(str(tmp_path), "test")
+    session.sql(f"CREATE TABLE {_name('t')} {_PLAIN} TBLPROPERTIES ({_listed(MERGE_ON_READ)})")
+    session.sql(f"INSERT INTO {_name('t')} VALUES (1, 1, 1)")
+    staged = staging.put("s.t", pa.table({"id": [1], "n": pa.array([2], pa.int32()), "x": [2.0]}))
+    row_delta._java.cache_clear()
+    monkeypatch.setattr(where, what, value)
+    IcebergInSpark(catalog, CatalogTraits, staging).table(session, "s.t").do(_order(staged, marker=Marker("app", 1)))
+    assert [(1, 2, 2.0)] == [tuple(row) for row in session.table(_name("t")).collect()]
+    assert "spark.merge-into.num-target-rows-updated" in _newest_summary(catalog.load("s.t"))
 
 
 def test_metrics_and_values_that_python_lacks(
