@@ -136,8 +136,19 @@ def build(
     log_level(session, _TELLS_ROWS, "OFF")
     for name in _TELL_STATEMENTS:
         PySparkLogger.getLogger(name).disabled = True
+    _write_no_checksum_files(session)
     follow_cores(session)
     return session
+
+
+def _write_no_checksum_files(session: SparkSession) -> None:
+    """Write files on a local disk without a separate checksum file for each of them. Only Hadoop reads these checksum
+    files, and it starts a process (chmod) for each one. If deltalake or pyiceberg deletes a file, its checksum file
+    stays.
+    """
+    java: Any = session._jvm
+    local = java.org.apache.hadoop.fs.FileSystem.get(java.java.net.URI("file:///"), session._jsc.hadoopConfiguration())
+    local.setWriteChecksum(False)
 
 
 def follow_cores(session: SparkSession) -> int:

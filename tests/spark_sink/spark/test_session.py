@@ -127,6 +127,14 @@ def test_a_statement_that_fails_is_in_no_log(spark: SparkSession) -> None:
     assert "" == told.getvalue()
 
 
+def test_no_checksum_files(spark: SparkSession, tmp_path: Path) -> None:
+    """A file on a local disk has no checksum file. Other programs that delete the file would leave it behind."""
+    spark.range(1).write.parquet(str(tmp_path / "t"))
+    written = [path.name for path in (tmp_path / "t").iterdir()]
+    assert "_SUCCESS" in written
+    assert [] == [name for name in written if name.endswith(".crc")]
+
+
 def test_credentials_of_catalogs_are_not_shown(spark: SparkSession) -> None:
     """A session gets credentials as settings, which Spark stores with each statement for its web page and event log."""
     told = {f"spark.sql.catalog.x.{name}": f"hidden-{name}" for name in ("credential", "token", "jdbc.password")}
