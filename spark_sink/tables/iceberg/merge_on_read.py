@@ -43,8 +43,8 @@ _MOST = {"total-files-size": 1_000_000_000, "total-data-files": 1_000}
 _CODEC, _LEVEL = "write.parquet.compression-codec", "write.parquet.compression-level"
 _CODECS = {name: name for name in ("zstd", "gzip", "snappy")} | {"uncompressed": "none"}
 
-# Iceberg's default codec. Its level is Spark's default level.
-_ZSTD, _ZSTD_LEVEL = "zstd", "3"
+# Iceberg's default codec. Its level is Spark's default level. For another codec, Spark may reject a level.
+_ZSTD, _ZSTD_LEVEL, _ZSTD_LEVELS = "zstd", "3", frozenset(map(str, range(1, 23)))
 
 # The properties that a writer must follow, and that this module does. A table can also have properties with these
 # prefixes, which Iceberg follows itself.
@@ -57,6 +57,9 @@ _WRITING = frozenset(
     }
 )
 _WRITTEN_BY_ICEBERG = ("write.metadata.", "write.manifest.", "write.object-storage.")
+
+# Iceberg's metadata columns. Spark cannot read a table that has a column with such a name.
+_RESERVED = frozenset({ROW_ID, CHANGED_BY, "_file", "_pos", "_deleted", "_spec_id", "_partition"})
 
 _FLOATING = frozenset({"float", "double"})
 
@@ -92,7 +95,7 @@ def can_merge(metadata: TableMetadata, order: Merge) -> bool:
         and metadata.sort_order().is_unsorted
         and all(columns.get(name) == sql for name, sql in written.items())
         and all(map(_is_plain, fields))
-        and len({name.lower() for name in (*columns, ROW_ID, CHANGED_BY)}) == len(fields) + 2
+        and len({name.lower() for name in columns} | _RESERVED) == len(fields) + len(_RESERVED)
         and len(set(sanitize_column_names(metadata.schema()).column_names)) == len(fields)
         and _FLOATING.isdisjoint(order.columns[name] for name in order.key)
     )
@@ -109,12 +112,13 @@ def _is_small(metadata: TableMetadata) -> bool:
 def _follows(properties: Mapping[str, str]) -> bool:
     """Return whether this module writes files as a table's properties demand."""
     writing = {name for name in properties if name.startswith("write.") and not name.startswith(_WRITTEN_BY_ICEBERG)}
+    codec = properties.get(_CODEC, _ZSTD)
     return (
         writing <= _WRITING
         and properties.get("write.merge.mode") == WriteMode.MERGE_ON_READ
         and properties.get("write.format.default", "parquet") == "parquet"
-        and properties.get(_CODEC, _ZSTD) in _CODECS
-        and properties.get(_LEVEL, _ZSTD_LEVEL).isdecimal()
+        and codec in _CODECS
+        and (_LEVEL not in properties or (codec == _ZSTD and properties[_LEVEL] in _ZSTD_LEVELS))
         and not any(name.startswith(("encryption.", "schema.name-mapping.")) for name in properties)
     )
 
@@ -186,13 +190,13 @@ def _parquet(metadata: TableMetadata, rows: pa.Table, columns: Mapping[str, Colu
     ]
     content = [*rows.columns, pa.nulls(rows.num_rows, pa.int64())]
     codec = metadata.properties.get(_CODEC, _ZSTD)
-    level = metadata.properties.get(_LEVEL, _ZSTD_LEVEL if codec == _ZSTD else None)
+    level = int(metadata.properties.get(_LEVEL, _ZSTD_LEVEL)) if codec == _ZSTD else None
     file = pa.BufferOutputStream()
     pq.write_table(
         pa.Table.from_arrays(content, schema=pa.schema(fields)),
         file,
         compression=_CODECS[codec],
-        compression_level=None if level is None or codec == "snappy" else int(level),
+        compression_level=level,
         store_decimal_as_integer=True,
         store_schema=False,
     )

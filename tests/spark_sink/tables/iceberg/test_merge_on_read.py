@@ -327,6 +327,15 @@ OTHER_TABLES = {
     "bloom filter": (_PLAIN, {"write.parquet.bloom-filter-enabled.column.id": "true"}),
     "write audit publish": (_PLAIN, {"write.wap.enabled": "true"}),
     "compression level": (_PLAIN, {"write.parquet.compression-level": "best"}),
+    "high level": (_PLAIN, {"write.parquet.compression-level": "99"}),
+    **{
+        f"level of {codec}": (
+            _PLAIN,
+            {"write.parquet.compression-codec": codec, "write.parquet.compression-level": "3"},
+        )
+        for codec in ("gzip", "snappy", "uncompressed")
+    },
+    **{name: (f"(id BIGINT, n INT, x DOUBLE, {name} INT) USING iceberg", {}) for name in ("_pos", "_FILE", "_deleted")},
     "names": (_PLAIN, {"schema.name-mapping.default": "[]"}),
 }
 
