@@ -24,6 +24,11 @@ LARGEST = 100_000_000
 memory.
 """
 
+MOST_IN_MEMORY = 1_000_000_000
+"""Maximum size of staged rows in memory, in bytes. A staged file can be much smaller than its rows, and an Arrow array
+cannot have more than 2 GB of text.
+"""
+
 
 class FoundRows(NamedTuple):
     """The rows of a file that the merge replaces or removes.

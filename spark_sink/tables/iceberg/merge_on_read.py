@@ -36,9 +36,13 @@ from spark_sink.tables.spark_operations import Merge
 
 _FORMAT_VERSION = 3
 
-# The maximum total size of a table's files in bytes, and the maximum number of its data files. Spark merges into other
-# tables, because it reads files on all cores.
-_MOST = {"total-files-size": 1_000_000_000, "total-data-files": 1_000}
+# The maximum total size of a table's files in bytes, and the maximum numbers of its data files and rows. Spark merges
+# into other tables, because it reads files on all cores. Well compressed files can have many rows, and the driver keeps
+# the keys of a whole row group in memory.
+_MOST = {"total-files-size": 1_000_000_000, "total-data-files": 1_000, "total-records": 20_000_000}
+
+# The maximum number of digits in a number that is read from a table's metadata. All 64-bit numbers have fewer.
+_DIGITS = 19
 
 _CODEC, _LEVEL = "write.parquet.compression-codec", "write.parquet.compression-level"
 _CODECS = {name: name for name in ("zstd", "gzip", "snappy")} | {"uncompressed": "none"}
@@ -106,7 +110,12 @@ def _is_small(metadata: TableMetadata) -> bool:
     if snapshot is None:
         return True
     totals = {} if snapshot.summary is None else snapshot.summary.additional_properties
-    return all(name in totals and int(totals[name]) <= most for name, most in _MOST.items())
+    return all(_is_number(totals.get(name, "")) and int(totals[name]) <= most for name, most in _MOST.items())
+
+
+def _is_number(text: str) -> bool:
+    """Return whether a property of a table, which anyone can have written, is a natural number of a usual size."""
+    return text.isdecimal() and len(text) <= _DIGITS
 
 
 def _follows(properties: Mapping[str, str]) -> bool:

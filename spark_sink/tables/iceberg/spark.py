@@ -149,7 +149,7 @@ class _Table:
         if self._staging.size(order.path) > row_merge.LARGEST:
             return False
         staged = self._staging.read(order.path)
-        if any(staged.column(name).null_count for name in order.key):
+        if staged.nbytes > row_merge.MOST_IN_MEMORY or any(staged.column(name).null_count for name in order.key):
             return False
         try:
             delta = RowDelta(self._session, self._catalog, self._name, reach_as_json(order))

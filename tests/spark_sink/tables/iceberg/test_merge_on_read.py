@@ -347,6 +347,22 @@ def test_tables_that_spark_merges(session: SparkSession, catalog: FolderCatalog,
     assert not can_merge(_loaded(catalog, "s.t").metadata, _order(""))
 
 
+@pytest.mark.parametrize("total", ["", "1_0", "-1", "1.0", "many", pytest.param("9" * 5000, id="long")])
+def test_totals_that_others_wrote(
+    session: SparkSession, catalog: FolderCatalog, monkeypatch: pytest.MonkeyPatch, total: str
+) -> None:
+    """The size of the table is unknown, so Spark merges."""
+    session.sql(f"CREATE TABLE {_name('t')} {_PLAIN} TBLPROPERTIES ({_listed(MERGE_ON_READ)})")
+    session.sql(f"INSERT INTO {_name('t')} VALUES (1, 1, 1)")
+    table = _loaded(catalog, "s.t")
+    assert can_merge(table.metadata, _order(""))
+    snapshot = table.current_snapshot()
+    assert snapshot is not None
+    assert snapshot.summary is not None
+    monkeypatch.setitem(snapshot.summary.additional_properties, "total-data-files", total)
+    assert not can_merge(table.metadata, _order(""))
+
+
 def test_a_sorted_table(session: SparkSession, catalog: FolderCatalog) -> None:
     session.sql(f"CREATE TABLE {_name('t')} {_PLAIN} TBLPROPERTIES ({_listed(MERGE_ON_READ)})")
     assert can_merge(_loaded(catalog, "s.t").metadata, _order(""))
@@ -383,7 +399,9 @@ def test_keys_that_spark_merges(
         (row_merge, "LARGEST", 0),
         (merge_on_read, "_MOST", {"total-files-size": 0}),
         (merge_on_read, "_MOST", {"total-data-files": 0}),
+        (merge_on_read, "_MOST", {"total-records": 0}),
         (merge_on_read, "_MOST", {"unknown": 9}),
+        (row_merge, "MOST_IN_MEMORY", 0),
         (row_delta, "_classes", lambda jvm: jvm.org.apache.iceberg.Missing()),
         (row_delta, "_classes", lambda jvm: (jvm.org.apache.iceberg.Missing,)),
     ],
