@@ -78,11 +78,17 @@ class DataFile(NamedTuple):
         Raises:
             Unsupported: the file is not a plain Parquet file, or more than a deletion vector removes its rows.
         """
-        task = msgspec.json.decode(text)
+        try:
+            return cls._of_task(msgspec.json.decode(text), spec)
+        except KeyError:  # another version of Iceberg
+            raise Unsupported from None
+
+    @classmethod
+    def _of_task(cls, task: Mapping[str, Any], spec: int) -> DataFile:
         file, deletes = task["data-file"], task.get("delete-files", [])
         if any("key-metadata" in one or one["spec-id"] != spec for one in (file, *deletes)):
             raise Unsupported
-        if file["file-format"].lower() != "parquet" or "first-row-id" not in file or len(deletes) > 1:
+        if file["file-format"].lower() != "parquet" or len(deletes) > 1:
             raise Unsupported
         vectors = [_vector(one, file["file-path"]) for one in deletes]
         return cls(file["file-path"], file["record-count"], file["first-row-id"], next(iter(vectors), None))

@@ -4,7 +4,7 @@ conflicts with other commits, assigns row ids, and writes the metadata.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 from uuid import uuid4
@@ -74,8 +74,8 @@ class RowDelta:
         finally:
             planned.close()
 
-    def commit(self, merged: MergedFiles, properties: Mapping[str, str]) -> None:
-        """Write and commit the files of a merge.
+    def prepared(self, merged: MergedFiles, properties: Mapping[str, str]) -> Callable[[], object]:
+        """Write the files of a merge, and return a function that commits them.
 
         Args:
             properties: the snapshot properties of the commit.
@@ -94,7 +94,8 @@ class RowDelta:
         delta.validateDeletedFiles()
         delta.validateNoConflictingDeleteFiles()
         delta.validateNoConflictingDataFiles()
-        delta.commit()
+        commit: Callable[[], object] = delta.commit
+        return commit
 
     def _data_file(self, content: pa.Buffer) -> Any:
         path = self._put(f"{uuid4()}-00001.parquet", content)

@@ -11,9 +11,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit
 
+from spark_sink.spark.failures import SPARK_ERRORS
 from spark_sink.spark.session import session_settings
 from spark_sink.tables import row_merge
 from spark_sink.tables.changes import Marker
@@ -44,6 +46,10 @@ SUMMARY = "spark.sql.iceberg.snapshot-property."
 
 # Iceberg's exceptions for a commit that conflicts with another commit.
 _OVERTAKEN = re.compile(r"\borg\.apache\.iceberg\.exceptions\.(CommitFailedException|ValidationException)\b")
+
+# Errors of a merge without Spark, such as those of another version of Iceberg, or of texts that exceed the size of an
+# array. As long as nothing is committed, Spark's MERGE can still succeed.
+_BEFORE_COMMIT: tuple[type[Exception], ...] = (Unsupported, *SPARK_ERRORS, pa.ArrowException, OSError)
 
 
 def is_commit_conflict(error: str) -> bool:
@@ -156,9 +162,10 @@ class _Table:
             if not delta.is_of(table):
                 return False
             merged = merge_files(table.metadata, table.io, delta.files(), staged, order)
-        except Unsupported:
+            commit = delta.prepared(merged, properties)
+        except _BEFORE_COMMIT:
             return False
-        delta.commit(merged, properties)
+        commit()
         return True
 
     def _append(self, rows: DataFrame, version: int) -> None:

@@ -146,9 +146,10 @@ def test_a_task() -> None:
     assert DataFile("f", 3, 0, StoredVector("v", 4, 40, 1)) == found
 
 
-def _without_row_ids() -> dict[str, Any]:
-    task = _task()
-    del task["data-file"]["first-row-id"]
+def _without(name: str, of: str) -> dict[str, Any]:
+    """Return a task from an old file, or from another version of Iceberg."""
+    task = _task() | {"delete-files": [VECTOR.copy()]}
+    del (task["data-file"] if of == "data-file" else task["delete-files"][0])[name]
     return task
 
 
@@ -163,7 +164,9 @@ def _without_row_ids() -> dict[str, Any]:
         lambda: _other(**{"referenced-data-file": "other"}),
         lambda: _other(**{"spec-id": 1}),
         lambda: _task() | {"delete-files": [VECTOR, VECTOR]},
-        _without_row_ids,
+        lambda: _without("first-row-id", "data-file"),
+        lambda: _without("record-count", "data-file"),
+        lambda: _without("content-offset", "delete-files"),
     ],
 )
 def test_tasks_that_spark_merges(task: Callable[[], dict[str, Any]]) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import msgspec
@@ -30,6 +29,7 @@ from spark_sink.tables.iceberg import merge_on_read, row_delta
 from spark_sink.tables.iceberg import spark as iceberg_spark
 from spark_sink.tables.iceberg.catalog_traits import CatalogTraits
 from spark_sink.tables.iceberg.catalogs import FolderCatalog, quoted
+from spark_sink.tables.iceberg.data_files import DataFile
 from spark_sink.tables.iceberg.file_layout import sort_by
 from spark_sink.tables.iceberg.merge_on_read import can_merge, merge_files
 from spark_sink.tables.iceberg.open_table import MARKERS_PROPERTY
@@ -393,17 +393,27 @@ def test_keys_that_spark_merges(
     assert 2 == len(by_spark)
 
 
+CLASSES = row_delta._classes
+
+
 @pytest.mark.parametrize(
     ("where", "what", "value"),
     [
         (row_merge, "LARGEST", 0),
+        (row_merge, "MOST_IN_MEMORY", 0),
         (merge_on_read, "_MOST", {"total-files-size": 0}),
         (merge_on_read, "_MOST", {"total-data-files": 0}),
-        (merge_on_read, "_MOST", {"total-records": 0}),
         (merge_on_read, "_MOST", {"unknown": 9}),
-        (row_merge, "MOST_IN_MEMORY", 0),
+        (merge_on_read, "_MOST", {"total-records": 0}),
         (row_delta, "_classes", lambda jvm: jvm.org.apache.iceberg.Missing()),
         (row_delta, "_classes", lambda jvm: (jvm.org.apache.iceberg.Missing,)),
+        (row_delta, "_classes", lambda jvm: CLASSES(jvm)._replace(conditions=jvm.java.lang.String)),
+        (row_delta, "_classes", lambda jvm: CLASSES(jvm)._replace(tasks=jvm.java.lang.String)),
+        (row_delta, "_classes", lambda jvm: CLASSES(jvm)._replace(data_files=jvm.java.lang.String)),
+        (row_delta, "_classes", lambda jvm: CLASSES(jvm)._replace(files=jvm.java.lang.String)),
+        (row_delta, "_json", lambda _: "{}"),
+        (DataFile, "deleted", lambda *_: pa.array(["x"]).cast(pa.int64())),
+        (DataFile, "deleted", lambda *_: Path("missing").stat()),
     ],
 )
 def test_what_spark_merges(
@@ -411,11 +421,13 @@ def test_what_spark_merges(
     catalog: FolderCatalog,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    where: ModuleType,
+    where: object,
     what: str,
     value: object,
 ) -> None:
-    """Large tables and staged files, tables of an unknown size, and other versions of Iceberg."""
+    """Large tables and staged files, tables of an unknown size, other versions of Iceberg, and errors in Java and in
+    Python before the commit.
+    """
     staging = Staging(str(tmp_path), "test")
     session.sql(f"CREATE TABLE {_name('t')} {_PLAIN} TBLPROPERTIES ({_listed(MERGE_ON_READ)})")
     session.sql(f"INSERT INTO {_name('t')} VALUES (1, 1, 1)")
