@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 
 import pyarrow as pa
+import structlog
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit
 
@@ -44,12 +45,14 @@ from spark_sink.tables.table_properties import FLOORS_PROPERTY
 # The prefix for properties that Spark writes into the summary of a statement's snapshot.
 SUMMARY = "spark.sql.iceberg.snapshot-property."
 
+log = structlog.get_logger()
+
 # Iceberg's exceptions for a commit that conflicts with another commit.
 _OVERTAKEN = re.compile(r"\borg\.apache\.iceberg\.exceptions\.(CommitFailedException|ValidationException)\b")
 
 # Errors of a merge without Spark, such as those of another version of Iceberg, or of texts that exceed the size of an
 # array. As long as nothing is committed, Spark's MERGE can still succeed.
-_BEFORE_COMMIT: tuple[type[Exception], ...] = (Unsupported, *SPARK_ERRORS, pa.ArrowException, OSError)
+_BEFORE_COMMIT: tuple[type[Exception], ...] = (*SPARK_ERRORS, pa.ArrowException, OSError)
 
 
 def is_commit_conflict(error: str) -> bool:
@@ -163,7 +166,10 @@ class _Table:
                 return False
             merged = merge_files(table.metadata, table.io, delta.files(), staged, order)
             commit = delta.prepared(merged, properties)
-        except _BEFORE_COMMIT:
+        except Unsupported:
+            return False
+        except _BEFORE_COMMIT as error:
+            log.warning("merge left to Spark", table=self._name, error=type(error).__name__)
             return False
         commit()
         return True

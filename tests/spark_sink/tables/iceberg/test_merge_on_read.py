@@ -17,6 +17,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadataV3
 from pyiceberg.table.puffin import PuffinFile
 from pyspark.sql import SparkSession
+from structlog.testing import capture_logs
 
 from spark_sink.config.iceberg_catalog import FOLDERS
 from spark_sink.errors import Overtaken
@@ -397,23 +398,23 @@ CLASSES = row_delta._classes
 
 
 @pytest.mark.parametrize(
-    ("where", "what", "value"),
+    ("where", "what", "value", "told"),
     [
-        (row_merge, "LARGEST", 0),
-        (row_merge, "MOST_IN_MEMORY", 0),
-        (merge_on_read, "_MOST", {"total-files-size": 0}),
-        (merge_on_read, "_MOST", {"total-data-files": 0}),
-        (merge_on_read, "_MOST", {"unknown": 9}),
-        (merge_on_read, "_MOST", {"total-records": 0}),
-        (row_delta, "_classes", lambda jvm: jvm.org.apache.iceberg.Missing()),
-        (row_delta, "_classes", lambda jvm: (jvm.org.apache.iceberg.Missing,)),
-        (row_delta, "_classes", lambda jvm: CLASSES(jvm)._replace(conditions=jvm.java.lang.String)),
-        (row_delta, "_classes", lambda jvm: CLASSES(jvm)._replace(tasks=jvm.java.lang.String)),
-        (row_delta, "_classes", lambda jvm: CLASSES(jvm)._replace(data_files=jvm.java.lang.String)),
-        (row_delta, "_classes", lambda jvm: CLASSES(jvm)._replace(files=jvm.java.lang.String)),
-        (row_delta, "_json", lambda _: "{}"),
-        (DataFile, "deleted", lambda *_: pa.array(["x"]).cast(pa.int64())),
-        (DataFile, "deleted", lambda *_: Path("missing").stat()),
+        (row_merge, "LARGEST", 0, []),
+        (row_merge, "MOST_IN_MEMORY", 0, []),
+        (merge_on_read, "_MOST", {"total-files-size": 0}, []),
+        (merge_on_read, "_MOST", {"total-data-files": 0}, []),
+        (merge_on_read, "_MOST", {"unknown": 9}, []),
+        (merge_on_read, "_MOST", {"total-records": 0}, []),
+        (row_delta, "_classes", lambda jvm: jvm.org.apache.iceberg.Missing(), []),
+        (row_delta, "_classes", lambda jvm: (jvm.org.apache.iceberg.Missing,), []),
+        (row_delta, "_classes", lambda jvm: CLASSES(jvm)._replace(conditions=jvm.java.lang.String), ["Py4JError"]),
+        (row_delta, "_classes", lambda jvm: CLASSES(jvm)._replace(tasks=jvm.java.lang.String), ["Py4JError"]),
+        (row_delta, "_classes", lambda jvm: CLASSES(jvm)._replace(data_files=jvm.java.lang.String), ["Py4JError"]),
+        (row_delta, "_classes", lambda jvm: CLASSES(jvm)._replace(files=jvm.java.lang.String), ["Py4JError"]),
+        (row_delta, "_json", lambda _: "{}", ["IllegalArgumentException"]),
+        (DataFile, "deleted", lambda *_: pa.array(["x"]).cast(pa.int64()), ["ArrowInvalid"]),
+        (DataFile, "deleted", lambda *_: Path("missing").stat(), ["FileNotFoundError"]),
     ],
 )
 def test_what_spark_merges(
@@ -424,9 +425,13 @@ def test_what_spark_merges(
     where: object,
     what: str,
     value: object,
+    told: list[str],
 ) -> None:
     """Large tables and staged files, tables of an unknown size, other versions of Iceberg, and errors in Java and in
-    Python before the commit.
+    Python before the commit. An error is logged.
+
+    Args:
+        told: the logged errors.
     """
     staging = Staging(str(tmp_path), "test")
     session.sql(f"CREATE TABLE {_name('t')} {_PLAIN} TBLPROPERTIES ({_listed(MERGE_ON_READ)})")
@@ -434,7 +439,10 @@ def test_what_spark_merges(
     staged = staging.put("s.t", pa.table({"id": [1], "n": pa.array([2], pa.int32()), "x": [2.0]}))
     row_delta._java.cache_clear()
     monkeypatch.setattr(where, what, value)
-    IcebergInSpark(catalog, CatalogTraits, staging).table(session, "s.t").do(_order(staged, marker=Marker("app", 1)))
+    table = IcebergInSpark(catalog, CatalogTraits, staging).table(session, "s.t")
+    with capture_logs() as logs:
+        table.do(_order(staged, marker=Marker("app", 1)))
+    assert told == [line["error"] for line in logs if line["event"] == "merge left to Spark"]
     assert [(1, 2, 2.0)] == [tuple(row) for row in session.table(_name("t")).collect()]
     assert "spark.merge-into.num-target-rows-updated" in _newest_summary(catalog.load("s.t"))
 
