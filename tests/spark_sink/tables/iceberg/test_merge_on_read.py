@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -26,6 +28,7 @@ from spark_sink.spark.session import sibling
 from spark_sink.tables import row_merge
 from spark_sink.tables.changes import Marker
 from spark_sink.tables.deletion_vectors import decoded_vector
+from spark_sink.tables.formats import FormatMaintenance
 from spark_sink.tables.iceberg import merge_on_read, row_delta
 from spark_sink.tables.iceberg import spark as iceberg_spark
 from spark_sink.tables.iceberg.catalog_traits import CatalogTraits
@@ -514,6 +517,55 @@ def test_killed_before_the_commit(lake: MergingLake, monkeypatch: pytest.MonkeyP
     (report,) = lake.apply(1, changes)
     assert 1 == report.counters.commits
     assert [{"id": 1, "a": "y"}, *({"id": id, "a": "x"} for id in (3, 4, 5))] == lake.rows()
+
+
+def test_killed_after_the_commit(lake: MergingLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The marker is in the commit, so the repeated batch changes nothing and writes no file."""
+    _filled(lake)
+    changes = [change("u", {"id": 1}, {"a": "y"}, pos=10), change("d", {"id": 2}, pos=11)]
+    commit = RowDelta.commit
+
+    def killed(*of: Any) -> None:
+        commit(*of)
+        raise Killed
+
+    with monkeypatch.context() as dying:
+        dying.setattr(RowDelta, "commit", killed)
+        with pytest.raises(Killed):
+            lake.apply(1, changes)
+    data, version = _data(lake), lake.version("shop_sales.orders")
+    lake.applier = lake.new_applier("checkpoint-1")
+    (report,) = lake.apply(1, changes)
+    assert (1, 0) == (report.counters.skipped, report.counters.commits)
+    assert (data, version) == (_data(lake), lake.version("shop_sales.orders"))
+    assert [{"id": 1, "a": "y"}, *({"id": id, "a": "x"} for id in (3, 4, 5))] == lake.rows()
+
+
+def test_files_of_killed_merges(lake: MergingLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Maintenance deletes them once they are older than the retention of snapshots."""
+    _filled(lake)
+    before = _data(lake)
+    with monkeypatch.context() as dying:
+        dying.setattr(RowDelta, "_vector", _killed)
+        with pytest.raises(Killed):
+            lake.apply(1, [change("u", {"id": 1}, {"a": "y"}, pos=10)])
+    left = _data(lake) - before
+    assert {".parquet", ".puffin"} == {Path(name).suffix for name in left}
+    files = FormatMaintenance(lake.tables, lake.spark)
+    assert 0 == files.vacuum("shop_sales.orders", 7)
+    old = time.time() - 8 * 86_400
+    for name in left:
+        os.utime(Path(lake.path(), "data", name), (old, old))
+    lake.applier = lake.new_applier("checkpoint-1")
+    lake.apply(1, [change("u", {"id": 1}, {"a": "y"}, pos=10)])
+    after = _data(lake)
+    assert 2 == files.vacuum("shop_sales.orders", 7)
+    assert after - left == _data(lake)
+    assert {1: "y", 2: "x"} == {row["id"]: row["a"] for row in lake.rows() if row["id"] < 3}
+
+
+def _killed(*_: object) -> None:
+    raise Killed
 
 
 def _data(lake: MergingLake) -> set[str]:
