@@ -13,9 +13,11 @@ from functools import cached_property, partial
 
 import pyarrow as pa
 import structlog
+from pyiceberg.table.metadata import TableMetadata
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit
 
+from spark_sink.errors import Overtaken
 from spark_sink.spark.failures import SPARK_ERRORS
 from spark_sink.spark.session import session_settings
 from spark_sink.tables import row_merge
@@ -24,7 +26,7 @@ from spark_sink.tables.iceberg.catalog_traits import CatalogTraits
 from spark_sink.tables.iceberg.catalogs import TableCatalog, quoted
 from spark_sink.tables.iceberg.data_files import Unsupported
 from spark_sink.tables.iceberg.merge_on_read import can_merge, merge_files, reach_as_json
-from spark_sink.tables.iceberg.open_table import NO_SNAPSHOT, commit_properties, version_of
+from spark_sink.tables.iceberg.open_table import NO_SNAPSHOT, ancestors, commit_properties, version_of
 from spark_sink.tables.iceberg.row_delta import RowDelta
 from spark_sink.tables.meta_columns import CURRENT, DELETED_AT, END_OP, END_POS, END_SCOPE, END_TS, POS, SCOPE
 from spark_sink.tables.spark_operations import (
@@ -47,8 +49,11 @@ SUMMARY = "spark.sql.iceberg.snapshot-property."
 
 log = structlog.get_logger()
 
-# Iceberg's exceptions for a commit that conflicts with another commit.
-_OVERTAKEN = re.compile(r"\borg\.apache\.iceberg\.exceptions\.(CommitFailedException|ValidationException)\b")
+# Iceberg's exceptions for a commit that conflicts with another commit, and its message after a rollback.
+_OVERTAKEN = re.compile(
+    r"\borg\.apache\.iceberg\.exceptions\.(CommitFailedException|ValidationException)\b"
+    r"|\bSnapshot \d+ is not an ancestor of \d+"
+)
 
 # Errors of a merge without Spark, such as those of another version of Iceberg, or of texts that exceed the size of an
 # array. As long as nothing is committed, Spark's MERGE can still succeed.
@@ -171,8 +176,22 @@ class _Table:
         except _BEFORE_COMMIT as error:
             log.warning("merge left to Spark", table=self._name, error=type(error).__name__)
             return False
-        commit()
+        try:
+            commit()
+        except Exception:
+            if self._is_withdrawn(table.metadata):
+                raise Overtaken(f"the table {self._name}") from None
+            raise
         return True
+
+    def _is_withdrawn(self, read: TableMetadata) -> bool:
+        """Return whether another writer has rolled the table back, replaced it or expired its snapshot."""
+        table, snapshot = self._catalog.load(self._name), read.current_snapshot_id
+        if table is None:
+            return False  # a dropped table is parked, and other tables continue
+        if table.metadata.table_uuid != read.table_uuid:
+            return True
+        return snapshot is not None and all(one.snapshot_id != snapshot for one in ancestors(table.metadata))
 
     def _append(self, rows: DataFrame, version: int) -> None:
         """Add rows that a given version of the table does not contain. They are written as an overwrite that replaces
