@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyiceberg.io import FileIO
 from pyiceberg.schema import sanitize_column_names
@@ -27,6 +28,7 @@ from spark_sink.tables.iceberg.data_files import (
     ROW_ID_FIELD,
     Column,
     DataFile,
+    Unsupported,
 )
 from spark_sink.tables.iceberg.open_table import SQL_TYPES, stored_type, types_of
 from spark_sink.tables.meta_columns import UPDATED_AT
@@ -66,6 +68,9 @@ _WRITTEN_BY_ICEBERG = ("write.metadata.", "write.manifest.", "write.object-stora
 _RESERVED = frozenset({ROW_ID, CHANGED_BY, "_file", "_pos", "_deleted", "_spec_id", "_partition"})
 
 _FLOATING = frozenset({"float", "double"})
+
+# The maximum number of rows in a new file. Arrow would write more rows into several row groups.
+_MOST_ROWS = 1 << 26
 
 
 class MergedFiles(NamedTuple):
@@ -186,11 +191,30 @@ def merge_files(
             changed.append(found)
             vectors[file.path] = pa.concat_arrays([deleted, found.rows])
     rows = merge.rows(changed)
+    _check(rows)
     return MergedFiles(_parquet(metadata, rows, columns) if rows.num_rows else None, vectors)
 
 
+def _check(rows: pa.Table) -> None:
+    """Check that Iceberg gets correct metrics of a file with these rows.
+
+    Iceberg needs the number of NaN values, and a Parquet file does not contain it. Without the number, `DELETE … WHERE
+    x < 10` would drop a whole file whose other values are smaller.
+
+    Raises:
+        Unsupported: the rows contain NaN, or are too many for one row group.
+    """
+    floating = (column for column in rows.columns if pa.types.is_floating(column.type))
+    if rows.num_rows > _MOST_ROWS or any(pc.any(pc.is_nan(column)).as_py() for column in floating):
+        raise Unsupported
+
+
 def _parquet(metadata: TableMetadata, rows: pa.Table, columns: Mapping[str, Column]) -> pa.Buffer:
-    """Return a file with these rows. Each column has its field id, and a name that Parquet's readers accept."""
+    """Return a file with these rows. Each column has its field id, and a name that Parquet's readers accept.
+
+    The file has one row group. Arrow omits the bounds of a column in a row group with a long text, and Iceberg would
+    take the bounds of the other row groups for those of the file.
+    """
     names = [*sanitize_column_names(metadata.schema()).column_names, ROW_ID, CHANGED_BY]
     written = [*columns.values(), Column(CHANGED_BY_FIELD, pa.int64())]
     fields = [
@@ -206,6 +230,7 @@ def _parquet(metadata: TableMetadata, rows: pa.Table, columns: Mapping[str, Colu
         file,
         compression=_CODECS[codec],
         compression_level=level,
+        row_group_size=rows.num_rows,
         store_decimal_as_integer=True,
         store_schema=False,
     )

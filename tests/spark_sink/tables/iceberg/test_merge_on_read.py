@@ -418,6 +418,7 @@ CLASSES = row_delta._classes
         (row_delta, "_json", lambda _: "{}", ["IllegalArgumentException"]),
         (DataFile, "deleted", lambda *_: pa.array(["x"]).cast(pa.int64()), ["ArrowInvalid"]),
         (DataFile, "deleted", lambda *_: Path("missing").stat(), ["FileNotFoundError"]),
+        (merge_on_read, "_MOST_ROWS", 0, []),
     ],
 )
 def test_what_spark_merges(
