@@ -524,14 +524,19 @@ def test_killed_after_the_commit(lake: MergingLake, monkeypatch: pytest.MonkeyPa
     """The marker is in the commit, so the repeated batch changes nothing and writes no file."""
     _filled(lake)
     changes = [change("u", {"id": 1}, {"a": "y"}, pos=10), change("d", {"id": 2}, pos=11)]
-    commit = RowDelta.commit
+    prepared = RowDelta.prepared
 
-    def killed(*of: Any) -> None:
-        commit(*of)
-        raise Killed
+    def killed(*of: Any) -> Any:
+        commit = prepared(*of)
+
+        def committing() -> None:
+            commit()
+            raise Killed
+
+        return committing
 
     with monkeypatch.context() as dying:
-        dying.setattr(RowDelta, "commit", killed)
+        dying.setattr(RowDelta, "prepared", killed)
         with pytest.raises(Killed):
             lake.apply(1, changes)
     data, version = _data(lake), lake.version("shop_sales.orders")
