@@ -38,7 +38,7 @@ class Unsupported(Exception):
     """Raised for a table, or one of its files, that only Spark's MERGE can change."""
 
 
-class Column(NamedTuple):
+class StoredColumn(NamedTuple):
     """A column of the table: its field id, and its type."""
 
     field: int
@@ -54,7 +54,7 @@ class StoredVector(NamedTuple):
     rows: int
 
 
-class DataFile(NamedTuple):
+class IcebergFile(NamedTuple):
     """A data file.
 
     Args:
@@ -69,7 +69,7 @@ class DataFile(NamedTuple):
     vector: StoredVector | None
 
     @classmethod
-    def of_task(cls, text: str, spec: int) -> DataFile:
+    def of_task(cls, text: str, spec: int) -> IcebergFile:
         """Return the data file of a scan task, from Iceberg's JSON.
 
         Args:
@@ -84,7 +84,7 @@ class DataFile(NamedTuple):
             raise Unsupported from None
 
     @classmethod
-    def _of_task(cls, task: Mapping[str, Any], spec: int) -> DataFile:
+    def _of_task(cls, task: Mapping[str, Any], spec: int) -> IcebergFile:
         file, deletes = task["data-file"], task.get("delete-files", [])
         if any("key-metadata" in one or one["spec-id"] != spec for one in (file, *deletes)):
             raise Unsupported
@@ -108,7 +108,9 @@ class DataFile(NamedTuple):
             raise Unsupported
         return rows
 
-    def row_groups(self, files: FileIO, deleted: pa.Int64Array, columns: Mapping[str, Column]) -> Iterator[FileRows]:
+    def row_groups(
+        self, files: FileIO, deleted: pa.Int64Array, columns: Mapping[str, StoredColumn]
+    ) -> Iterator[FileRows]:
         """Return the row groups of the file.
 
         Raises:
@@ -165,7 +167,7 @@ def _vector(file: Mapping[str, Any], of: str) -> StoredVector:
     return StoredVector(file["file-path"], file["content-offset"], file["content-size-in-bytes"], file["record-count"])
 
 
-def _names(file: pq.ParquetFile, columns: Mapping[str, Column]) -> Mapping[str, str]:
+def _names(file: pq.ParquetFile, columns: Mapping[str, StoredColumn]) -> Mapping[str, str]:
     """Return the name in the file, for each column of the table that the file has."""
     schema = file.schema_arrow
     if any(file.schema.column(number).physical_type == "INT96" for number in range(len(file.schema))):

@@ -26,8 +26,8 @@ from spark_sink.tables.iceberg.data_files import (
     FIELD_ID,
     ROW_ID,
     ROW_ID_FIELD,
-    Column,
-    DataFile,
+    IcebergFile,
+    StoredColumn,
     Unsupported,
 )
 from spark_sink.tables.iceberg.open_table import SQL_TYPES, stored_type, types_of
@@ -73,7 +73,7 @@ _FLOATING = frozenset({"float", "double"})
 _MOST_ROWS = 1 << 26
 
 
-class MergedFiles(NamedTuple):
+class UncommittedMerge(NamedTuple):
     """The result of a merge that is not yet committed.
 
     Args:
@@ -167,8 +167,8 @@ def _all(conditions: list[Any]) -> Any:
 
 
 def merge_files(
-    metadata: TableMetadata, storage: FileIO, files: Iterable[DataFile], staged: pa.Table, order: Merge
-) -> MergedFiles:
+    metadata: TableMetadata, storage: FileIO, files: Iterable[IcebergFile], staged: pa.Table, order: Merge
+) -> UncommittedMerge:
     """Merge staged rows into a table with these data files.
 
     Args:
@@ -179,8 +179,8 @@ def merge_files(
     """
     types = types_of(metadata)
     columns = {
-        field.name: Column(field.field_id, stored_type(types[field.name])) for field in metadata.schema().fields
-    } | {ROW_ID: Column(ROW_ID_FIELD, pa.int64())}
+        field.name: StoredColumn(field.field_id, stored_type(types[field.name])) for field in metadata.schema().fields
+    } | {ROW_ID: StoredColumn(ROW_ID_FIELD, pa.int64())}
     merge = RowMerge(staged, order, pa.schema([(name, column.type) for name, column in columns.items()]))
     changed: list[FoundRows] = []
     vectors: dict[str, pa.Int64Array] = {}
@@ -192,7 +192,7 @@ def merge_files(
             vectors[file.path] = pa.concat_arrays([deleted, found.rows])
     rows = merge.rows(changed)
     _check(rows)
-    return MergedFiles(_parquet(metadata, rows, columns) if rows.num_rows else None, vectors)
+    return UncommittedMerge(_parquet(metadata, rows, columns) if rows.num_rows else None, vectors)
 
 
 def _check(rows: pa.Table) -> None:
@@ -209,14 +209,14 @@ def _check(rows: pa.Table) -> None:
         raise Unsupported
 
 
-def _parquet(metadata: TableMetadata, rows: pa.Table, columns: Mapping[str, Column]) -> pa.Buffer:
+def _parquet(metadata: TableMetadata, rows: pa.Table, columns: Mapping[str, StoredColumn]) -> pa.Buffer:
     """Return a file with these rows. Each column has its field id, and a name that Parquet's readers accept.
 
     The file has one row group. Arrow omits the bounds of a column in a row group with a long text, and Iceberg would
     take the bounds of the other row groups for those of the file.
     """
     names = [*sanitize_column_names(metadata.schema()).column_names, ROW_ID, CHANGED_BY]
-    written = [*columns.values(), Column(CHANGED_BY_FIELD, pa.int64())]
+    written = [*columns.values(), StoredColumn(CHANGED_BY_FIELD, pa.int64())]
     fields = [
         pa.field(name, column.type, metadata={FIELD_ID: str(column.field)})
         for name, column in zip(names, written, strict=True)

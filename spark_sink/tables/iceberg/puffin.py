@@ -22,7 +22,7 @@ _POSITION = 2147483645
 _INHERITED = -1
 
 
-class Place(NamedTuple):
+class VectorPlace(NamedTuple):
     """The place of a deletion vector in its file, and the number of rows that it contains."""
 
     offset: int
@@ -30,14 +30,14 @@ class Place(NamedTuple):
     rows: int
 
 
-def puffin(vectors: Mapping[str, pa.Int64Array]) -> tuple[bytes, dict[str, Place]]:
+def puffin(vectors: Mapping[str, pa.Int64Array]) -> tuple[bytes, dict[str, VectorPlace]]:
     """Return the content of a Puffin file with deletion vectors, and each vector's place. Both mappings have the path
     of the data file as the key.
     """
     content, places = bytearray(_MAGIC), {}
     for path, rows in vectors.items():
         vector = encoded_vector(rows)
-        places[path] = Place(len(content), len(vector), len(rows))
+        places[path] = VectorPlace(len(content), len(vector), len(rows))
         content += vector
     blobs = [
         {

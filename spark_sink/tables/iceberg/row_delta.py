@@ -16,9 +16,9 @@ from pyiceberg.table import Table
 from pyspark.sql import SparkSession
 
 from spark_sink.tables.iceberg.catalogs import TableCatalog
-from spark_sink.tables.iceberg.data_files import DataFile, Unsupported
-from spark_sink.tables.iceberg.merge_on_read import MergedFiles
-from spark_sink.tables.iceberg.puffin import Place, puffin
+from spark_sink.tables.iceberg.data_files import IcebergFile, Unsupported
+from spark_sink.tables.iceberg.merge_on_read import UncommittedMerge
+from spark_sink.tables.iceberg.puffin import VectorPlace, puffin
 from spark_sink.tables.iceberg.spark_catalog import java_table
 
 # The number of bytes that the JVM receives in one call.
@@ -56,7 +56,7 @@ class RowDelta:
         files = {_file_name(self._metadata.metadataFileLocation()), _file_name(table.metadata_location)}
         return len(files) == 1 and None not in files and self._metadata.uuid() == str(table.metadata.table_uuid)
 
-    def files(self) -> Iterator[DataFile]:
+    def files(self) -> Iterator[IcebergFile]:
         """Return the files that might contain rows within the reach.
 
         Raises:
@@ -68,13 +68,13 @@ class RowDelta:
             tasks = planned.iterator()
             while tasks.hasNext():
                 task = tasks.next()
-                file = DataFile.of_task(parser.toJson(task), spec)
+                file = IcebergFile.of_task(parser.toJson(task), spec)
                 self._tasks[file.path] = task
                 yield file
         finally:
             planned.close()
 
-    def prepared(self, merged: MergedFiles, properties: Mapping[str, str]) -> Callable[[], object]:
+    def prepared(self, merged: UncommittedMerge, properties: Mapping[str, str]) -> Callable[[], object]:
         """Write the files of a merge, and return a function that commits them.
 
         Args:
@@ -114,7 +114,7 @@ class RowDelta:
                 delta.removeDeletes(replaced)
         delta.validateDataFilesExist(referenced)
 
-    def _vector(self, path: str, size: int, of: str, place: Place) -> Any:
+    def _vector(self, path: str, size: int, of: str, place: VectorPlace) -> Any:
         file = {
             "spec-id": self._spec.specId(),
             "content": "position-deletes",

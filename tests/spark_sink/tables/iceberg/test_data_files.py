@@ -17,17 +17,21 @@ from spark_sink.tables.iceberg.data_files import (
     FIELD_ID,
     ROW_ID,
     ROW_ID_FIELD,
-    Column,
-    DataFile,
+    IcebergFile,
+    StoredColumn,
     StoredVector,
     Unsupported,
 )
 
 FILES = PyArrowFileIO()
-COLUMNS = {"id": Column(1, pa.int64()), "late": Column(9, pa.string()), ROW_ID: Column(ROW_ID_FIELD, pa.int64())}
+COLUMNS = {
+    "id": StoredColumn(1, pa.int64()),
+    "late": StoredColumn(9, pa.string()),
+    ROW_ID: StoredColumn(ROW_ID_FIELD, pa.int64()),
+}
 
 
-def _written(path: Path, **columns: tuple[int | None, pa.Array]) -> DataFile:
+def _written(path: Path, **columns: tuple[int | None, pa.Array]) -> IcebergFile:
     """Write a file with small row groups. Its columns have these field ids."""
     fields = [
         pa.field(name, values.type, metadata=None if id is None else {FIELD_ID: str(id)})
@@ -35,10 +39,10 @@ def _written(path: Path, **columns: tuple[int | None, pa.Array]) -> DataFile:
     ]
     arrays = [values for _, values in columns.values()]
     pq.write_table(pa.Table.from_arrays(arrays, schema=pa.schema(fields)), path / "file", row_group_size=2)
-    return DataFile(str(path / "file"), len(arrays[0]), 100, None)
+    return IcebergFile(str(path / "file"), len(arrays[0]), 100, None)
 
 
-def _read(file: DataFile, name: str) -> list[Any]:
+def _read(file: IcebergFile, name: str) -> list[Any]:
     deleted = file.deleted(FILES)
     groups = file.row_groups(FILES, deleted, COLUMNS)
     return [group.column(name, COLUMNS[name].type).to_pylist() for group in groups]
@@ -92,7 +96,7 @@ def test_times_of_96_bits(tmp_path: Path) -> None:
     rows = pa.Table.from_arrays([pa.array([1]), pa.array([1], pa.timestamp("us"))], schema=pa.schema(fields))
     pq.write_table(rows, tmp_path / "file", use_deprecated_int96_timestamps=True)
     with pytest.raises(Unsupported):
-        _read(DataFile(str(tmp_path / "file"), 1, 0, None), "id")
+        _read(IcebergFile(str(tmp_path / "file"), 1, 0, None), "id")
 
 
 def test_a_deletion_vector(tmp_path: Path) -> None:
@@ -142,8 +146,8 @@ def _other(**changed: Any) -> dict[str, Any]:
 
 
 def test_a_task() -> None:
-    found = DataFile.of_task(json.dumps(_task()), 0)
-    assert DataFile("f", 3, 0, StoredVector("v", 4, 40, 1)) == found
+    found = IcebergFile.of_task(json.dumps(_task()), 0)
+    assert IcebergFile("f", 3, 0, StoredVector("v", 4, 40, 1)) == found
 
 
 def _without(name: str, of: str) -> dict[str, Any]:
@@ -171,4 +175,4 @@ def _without(name: str, of: str) -> dict[str, Any]:
 )
 def test_tasks_that_spark_merges(task: Callable[[], dict[str, Any]]) -> None:
     with pytest.raises(Unsupported):
-        DataFile.of_task(json.dumps(task()), 0)
+        IcebergFile.of_task(json.dumps(task()), 0)

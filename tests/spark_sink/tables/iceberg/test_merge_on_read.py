@@ -33,7 +33,7 @@ from spark_sink.tables.iceberg import merge_on_read, row_delta
 from spark_sink.tables.iceberg import spark as iceberg_spark
 from spark_sink.tables.iceberg.catalog_traits import CatalogTraits
 from spark_sink.tables.iceberg.catalogs import FolderCatalog, quoted
-from spark_sink.tables.iceberg.data_files import DataFile
+from spark_sink.tables.iceberg.data_files import IcebergFile
 from spark_sink.tables.iceberg.file_layout import sort_by
 from spark_sink.tables.iceberg.merge_on_read import can_merge, merge_files
 from spark_sink.tables.iceberg.open_table import MARKERS_PROPERTY
@@ -416,8 +416,8 @@ CLASSES = row_delta._classes
         (row_delta, "_classes", lambda jvm: CLASSES(jvm)._replace(data_files=jvm.java.lang.String), ["Py4JError"]),
         (row_delta, "_classes", lambda jvm: CLASSES(jvm)._replace(files=jvm.java.lang.String), ["Py4JError"]),
         (row_delta, "_json", lambda _: "{}", ["IllegalArgumentException"]),
-        (DataFile, "deleted", lambda *_: pa.array(["x"]).cast(pa.int64()), ["ArrowInvalid"]),
-        (DataFile, "deleted", lambda *_: Path("missing").stat(), ["FileNotFoundError"]),
+        (IcebergFile, "deleted", lambda *_: pa.array(["x"]).cast(pa.int64()), ["ArrowInvalid"]),
+        (IcebergFile, "deleted", lambda *_: Path("missing").stat(), ["FileNotFoundError"]),
         (merge_on_read, "_MOST_ROWS", 0, []),
     ],
 )
