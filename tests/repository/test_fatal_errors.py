@@ -98,6 +98,7 @@ PLACES: dict[str, str] = {
     "spark_sink/tables/delta/tables.py": COMMAND,
     "spark_sink/tables/iceberg/probe.py": STORAGE,
     "spark_sink/tables/iceberg/served_catalog.py": STORAGE,
+    "spark_sink/tables/iceberg/spark.py:_merge_on_read": STORAGE,
     "spark_sink/tables/delta/registration.py": STORAGE,
     "spark_sink/tables/delta/ddl.py": STORAGE,
     "spark_sink/tables/table_properties.py": STORAGE,
