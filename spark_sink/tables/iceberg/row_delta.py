@@ -83,10 +83,16 @@ class RowDelta:
         delta = self._table.newRowDelta()
         for name, value in {**properties, "spark.app.id": self._app}.items():
             delta.set(name, value)
+        files: dict[str, pa.Buffer] = {}
         if merged.added is not None:
-            delta.addRows(self._data_file(merged.added))
+            path = self._new_path("00001.parquet")
+            delta.addRows(self._data_file(path, merged.added))
+            files[path] = merged.added
         if merged.vectors:
-            self._add_vectors(delta, merged.vectors)
+            path = self._new_path("00001-deletes.puffin")
+            vectors, places = puffin(merged.vectors)
+            self._add_vectors(delta, path, len(vectors), places)
+            files[path] = pa.py_buffer(vectors)
         snapshot = self._metadata.currentSnapshot()
         if snapshot is not None:  # otherwise, validation covers all commits since the table was created
             delta.validateFromSnapshot(snapshot.snapshotId())
@@ -95,21 +101,25 @@ class RowDelta:
         delta.validateNoConflictingDeleteFiles()
         delta.validateNoConflictingDataFiles()
         commit: Callable[[], object] = delta.commit
+        # Files are written last. If a version of Iceberg rejects a call above, no batch leaves files behind.
+        for path, content in files.items():
+            self._put(path, content)
         return commit
 
-    def _data_file(self, content: pa.Buffer) -> Any:
-        path = self._put(f"{uuid4()}-00001.parquet", content)
+    def _new_path(self, suffix: str) -> str:
+        """Return the path of a new file, where Spark would write it."""
+        return str(self._table.locationProvider().newDataLocation(f"{uuid4()}-{suffix}"))
+
+    def _data_file(self, path: str, content: pa.Buffer) -> Any:
         metrics = self._java.metrics(content, self._table)
         made = self._java.data_files.builder(self._spec).withPath(path).withFormat("parquet")
         return made.withFileSizeInBytes(content.size).withMetrics(metrics).build()
 
-    def _add_vectors(self, delta: Any, vectors: Mapping[str, pa.Int64Array]) -> None:
-        content, places = puffin(vectors)
-        path = self._put(f"{uuid4()}-00001-deletes.puffin", pa.py_buffer(content))
+    def _add_vectors(self, delta: Any, path: str, size: int, places: Mapping[str, VectorPlace]) -> None:
         referenced = self._java.array_list()
         for of, place in places.items():
             referenced.add(of)
-            delta.addDeletes(self._vector(path, len(content), of, place))
+            delta.addDeletes(self._vector(path, size, of, place))
             for replaced in self._tasks[of].deletes():
                 delta.removeDeletes(replaced)
         delta.validateDataFilesExist(referenced)
@@ -129,16 +139,14 @@ class RowDelta:
         }
         return self._java.files.fromJson(self._java.mapper.readTree(_json(file)), self._spec)
 
-    def _put(self, name: str, content: pa.Buffer) -> str:
-        """Write a file where Spark would, with the catalog's access to the storage, and return its path."""
-        path = str(self._table.locationProvider().newDataLocation(name))
+    def _put(self, path: str, content: pa.Buffer) -> None:
+        """Write a file with the catalog's access to the storage."""
         written = self._table.io().newOutputFile(path).create()
         try:
             for start in range(0, content.size, _CHUNK):
                 written.write(content.slice(start, min(_CHUNK, content.size - start)).to_pybytes())
         finally:
             written.close()
-        return path
 
 
 class _Java(NamedTuple):

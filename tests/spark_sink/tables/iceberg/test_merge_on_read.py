@@ -432,7 +432,7 @@ def test_what_spark_merges(
     told: list[str],
 ) -> None:
     """Large tables and staged files, tables of an unknown size, other versions of Iceberg, and errors in Java and in
-    Python before the commit. An error is logged.
+    Python before the commit. An error is logged. The merge that failed has left no file behind.
 
     Args:
         told: the logged errors.
@@ -449,6 +449,8 @@ def test_what_spark_merges(
     assert told == [line["error"] for line in logs if line["event"] == "merge left to Spark"]
     assert [(1, 2, 2.0)] == [tuple(row) for row in session.table(_name("t")).collect()]
     assert "spark.merge-into.num-target-rows-updated" in _newest_summary(catalog.load("s.t"))
+    known = {Path(row.file_path).name for row in session.table(f"{_name('t')}.all_files").collect()}
+    assert known == {path.name for path in tmp_path.rglob("data/*")}
 
 
 def test_metrics_and_values_that_python_lacks(
@@ -498,19 +500,26 @@ class Killed(BaseException):
     """Raised by tests instead of SIGKILL."""
 
 
+def _kill_after_files(dying: pytest.MonkeyPatch) -> None:
+    """Kill a merge when it has written both of its files."""
+    put, paths = RowDelta._put, []
+
+    def killed(delta: RowDelta, path: str, content: pa.Buffer) -> None:
+        put(delta, path, content)
+        paths.append(path)
+        if len(paths) == 2:
+            raise Killed
+
+    dying.setattr(RowDelta, "_put", killed)
+
+
 def test_killed_before_the_commit(lake: MergingLake, monkeypatch: pytest.MonkeyPatch) -> None:
     """The table does not change, and the repeated batch writes its files again."""
     _filled(lake)
     changes = [change("u", {"id": 1}, {"a": "y"}, pos=10), change("d", {"id": 2}, pos=11)]
     before, version = _data(lake), lake.version("shop_sales.orders")
-    add_vectors = RowDelta._add_vectors
-
-    def killed(*of: Any) -> None:
-        add_vectors(*of)
-        raise Killed
-
     with monkeypatch.context() as dying:
-        dying.setattr(RowDelta, "_add_vectors", killed)
+        _kill_after_files(dying)
         with pytest.raises(Killed):
             lake.apply(1, changes)
     assert (2, version) == (len(_data(lake) - before), lake.version("shop_sales.orders"))
@@ -552,7 +561,7 @@ def test_files_of_killed_merges(lake: MergingLake, monkeypatch: pytest.MonkeyPat
     _filled(lake)
     before = _data(lake)
     with monkeypatch.context() as dying:
-        dying.setattr(RowDelta, "_vector", _killed)
+        _kill_after_files(dying)
         with pytest.raises(Killed):
             lake.apply(1, [change("u", {"id": 1}, {"a": "y"}, pos=10)])
     left = _data(lake) - before
@@ -568,10 +577,6 @@ def test_files_of_killed_merges(lake: MergingLake, monkeypatch: pytest.MonkeyPat
     assert 2 == files.vacuum("shop_sales.orders", 7)
     assert after - left == _data(lake)
     assert {1: "y", 2: "x"} == {row["id"]: row["a"] for row in lake.rows() if row["id"] < 3}
-
-
-def _killed(*_: object) -> None:
-    raise Killed
 
 
 def _data(lake: MergingLake) -> set[str]:
