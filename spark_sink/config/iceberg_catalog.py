@@ -1,5 +1,5 @@
-"""The catalog for the Iceberg tables, configured once for two clients. Spark writes the tables, and workers and
-commands read them with pyiceberg.
+"""The catalog for the Iceberg tables, configured once for two clients. Iceberg in Spark writes the tables. Workers,
+commands and the driver's merges read them with pyiceberg.
 
 Some properties have the same name in both clients and are passed on. All others are translated here. Property values
 may contain tokens and passwords, and are never shown.

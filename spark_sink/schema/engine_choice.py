@@ -145,10 +145,8 @@ def choose_for_iceberg(name: str, rules: EngineRules, buckets: int = 1, wanted: 
         Refused: the configuration sets another engine.
     """
     if match_rule(name, rules.named) is Engine.FUSED:
-        raise Refused(
-            Reason.TABLE_REFUSED, "tables.engines requests fused, but Iceberg tables are always written by Spark"
-        )
-    reason = "Iceberg tables are written by Spark"
+        raise Refused(Reason.TABLE_REFUSED, "tables.engines requests fused, but Iceberg tables always use spark")
+    reason = "Iceberg tables always use this engine"
     if wanted is not None and wanted != buckets:
         stays = "no buckets" if buckets == 1 else f"{buckets} buckets"
         reason += f"; this table already has {stays}, because tables.buckets ({wanted}) only applies to new tables"

@@ -142,9 +142,9 @@ def build(
 
 
 def _write_no_checksum_files(session: SparkSession) -> None:
-    """Write files on a local disk without a separate checksum file for each of them. Only Hadoop reads these checksum
-    files, and it starts a process (chmod) for each one. If deltalake or pyiceberg deletes a file, its checksum file
-    stays.
+    """Let this JVM write files on a local disk without a separate checksum file for each of them. Only Hadoop reads
+    these checksum files, and it starts a process (chmod) for each one. If deltalake or pyiceberg deletes a file, its
+    checksum file stays. Files of the checkpoint keep theirs, because Spark writes them through another class.
     """
     java: Any = session._jvm
     local = java.org.apache.hadoop.fs.FileSystem.get(java.java.net.URI("file:///"), session._jsc.hadoopConfiguration())

@@ -45,8 +45,8 @@ class SparkFormat(Protocol):
 
 
 class SparkWriter:
-    """Writes staged changes with MERGE. Each thread has its own session. Threads with the same session would share
-    their markers.
+    """Writes staged changes, with or without MERGE. Each thread has its own session. Threads with the same session
+    would share their markers.
 
     Args:
         tables: the tables. They show whether the storage responds.

@@ -2,8 +2,8 @@
 rows that they replace.
 
 The result equals the result of Spark's MERGE (`spark_sql.merge_statement`), which writes all tables that this module
-does not support. As with Spark, a changed row keeps its row id. An interrupted merge leaves files that no snapshot
-names. Maintenance deletes them.
+does not support. As with Spark, a changed row keeps its row id. An interrupted or rejected merge leaves files that no
+snapshot names. Maintenance deletes them.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ _CODECS = {name: name for name in ("zstd", "gzip", "snappy")} | {"uncompressed":
 # Iceberg's default codec. Its level is Spark's default level. For another codec, Spark may reject a level.
 _ZSTD, _ZSTD_LEVEL, _ZSTD_LEVELS = "zstd", "3", frozenset(map(str, range(1, 23)))
 
-# The properties that a writer must follow, and that this module does. A table can also have properties with these
-# prefixes, which Iceberg follows itself.
+# The properties whose values are followed or cannot matter here. A merge adds a single file of any size, and always has
+# the strictest isolation level. A table can also have properties with these prefixes, which Iceberg follows itself.
 _WRITING = frozenset(
     {
         *(f"write.{change}.{what}" for change in ("merge", "update", "delete") for what in ("mode", "isolation-level")),
