@@ -17,7 +17,7 @@ from pyiceberg.table.metadata import TableMetadata
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit
 
-from spark_sink.errors import Overtaken
+from spark_sink.errors import FatalError, Overtaken
 from spark_sink.spark.failures import SPARK_ERRORS
 from spark_sink.spark.session import session_settings
 from spark_sink.tables import row_merge
@@ -186,11 +186,15 @@ class _Table:
 
     def _is_withdrawn(self, read: TableMetadata) -> bool:
         """Return whether another writer has rolled the table back, replaced it or expired its snapshot."""
-        table, snapshot = self._catalog.load(self._name), read.current_snapshot_id
+        try:
+            table = self._catalog.load(self._name)
+        except (OSError, FatalError):
+            return False  # the error of the commit may have the same cause
         if table is None:
             return False  # a dropped table is parked, and other tables continue
         if table.metadata.table_uuid != read.table_uuid:
             return True
+        snapshot = read.current_snapshot_id
         return snapshot is not None and all(one.snapshot_id != snapshot for one in ancestors(table.metadata))
 
     def _append(self, rows: DataFrame, version: int) -> None:

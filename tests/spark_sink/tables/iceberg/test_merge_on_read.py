@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 from structlog.testing import capture_logs
 
 from spark_sink.config.iceberg_catalog import FOLDERS
-from spark_sink.errors import Overtaken
+from spark_sink.errors import FatalError, Overtaken
 from spark_sink.schema.layout import SortKey
 from spark_sink.spark.session import sibling
 from spark_sink.tables import row_merge
@@ -451,6 +451,28 @@ def test_what_spark_merges(
     assert "spark.merge-into.num-target-rows-updated" in _newest_summary(catalog.load("s.t"))
     known = {Path(row.file_path).name for row in session.table(f"{_name('t')}.all_files").collect()}
     assert known == {path.name for path in tmp_path.rglob("data/*")}
+
+
+def test_a_catalog_that_fails_with_the_commit(
+    session: SparkSession, catalog: FolderCatalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error of the commit is reported. An error of the catalog would park the table if the catalog is back by the
+    time it is checked.
+    """
+    staging = Staging(str(tmp_path), "test")
+    session.sql(f"CREATE TABLE {_name('t')} {_PLAIN} TBLPROPERTIES ({_listed(MERGE_ON_READ)})")
+    order = _order(staging.put("s.t", pa.table({"id": [1], "n": pa.array([2], pa.int32()), "x": [2.0]})))
+
+    def unavailable(*_: object) -> None:
+        raise FatalError("the catalog")
+
+    def commit() -> None:
+        monkeypatch.setattr(FolderCatalog, "load", unavailable)
+        raise ConnectionError("the commit")
+
+    monkeypatch.setattr(RowDelta, "prepared", lambda *_: commit)
+    with pytest.raises(ConnectionError, match="the commit"):
+        IcebergInSpark(catalog, CatalogTraits, staging).table(session, "s.t").do(order)
 
 
 def test_metrics_and_values_that_python_lacks(
