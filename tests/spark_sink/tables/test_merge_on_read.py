@@ -6,8 +6,9 @@ import json
 import random
 import shutil
 from collections.abc import Mapping, Sequence
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -27,10 +28,11 @@ from spark_sink.tables.delta.deletion_vectors import encoded
 from spark_sink.tables.delta.merge_on_read import MergedFiles, can_merge, merge_files
 from spark_sink.tables.delta.spark import DeltaInSpark
 from spark_sink.tables.delta.spark_transaction import DeltaTransaction
-from spark_sink.tables.spark_operations import GONE, WRITTEN, Merge
+from spark_sink.tables.spark_operations import Merge
 from spark_sink.tables.staging import Staging
 from tests.spark_sink.changes import change, schema_of
 from tests.spark_sink.lake import MergingLake
+from tests.spark_sink.tables.random_merges import KEYS, random_merge, random_rows
 
 # The columns that are staged, by Spark's type. The table has two more columns, which someone else added.
 TYPES = {
@@ -57,9 +59,6 @@ SCHEMA = pa.schema(
         "_cdc_updated_at": pa.timestamp("us", "UTC"),
     }
 )
-KEY = ("k", "at")
-TEXTS = ("", "a", "A ", "\U0010ffff", "b" * 300)
-KEYS = [(k, datetime(2026, 1, day, tzinfo=UTC)) for k in TEXTS for day in range(1, 9)]
 VALUES: Mapping[str, Sequence[Any]] = {
     "n": (1, -(2**31), None),
     "amount": (Decimal("0.0000000001"), Decimal("9" * 28), None),
@@ -73,35 +72,7 @@ VECTORS = {"delta.enableDeletionVectors": "true"}
 
 
 def _rows(rng: random.Random, keys: Sequence[tuple[str, datetime]], schema: pa.Schema = SCHEMA) -> pa.Table:
-    made = [dict(zip(KEY, key, strict=True)) | {n: rng.choice(v) for n, v in VALUES.items()} for key in keys]
-    return pa.Table.from_pylist(made, schema)
-
-
-def _staged(rng: random.Random, staging: Staging, number: int) -> Merge:
-    """Stage rows for random keys. Some keep stored values, and some are deleted."""
-    columns = [name for name in TYPES if name != "_cdc_updated_at"]
-    keys = rng.sample(KEYS, rng.randint(1, 20))
-    rows = _rows(rng, keys).select(columns)
-    kept = [name for name in ("n", "amount", "raw") if rng.random() < 0.7]
-    for name in kept:
-        rows = rows.append_column(WRITTEN + name, pa.array([rng.random() < 0.5 for _ in keys]))
-    deletes = rng.random() < 0.8
-    if deletes:
-        rows = rows.append_column(GONE, pa.array([rng.random() < 0.3 for _ in keys]))
-    texts = [key[0] for key in keys]
-    return Merge(
-        path=staging.put("s.t", rows),
-        columns={name: TYPES[name] for name in columns},
-        kept=tuple(kept),
-        key=KEY,
-        bounds={"k": (min(texts), max(texts))},
-        inserts_only=False,
-        version=0,
-        marker=Marker("app", number),
-        at=None if number == 2 else 1_770_000_000_000_000 + number,
-        deletes=deletes,
-        others=(Marker("other", number),),
-    )
+    return random_rows(rng, keys, VALUES, schema)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -127,7 +98,7 @@ def test_equals_the_merge_of_spark(
     shutil.copytree(ours, theirs)
     format = DeltaInSpark(staging)
     for number in range(4):
-        order = _staged(rng, staging, number)
+        order = random_merge(rng, staging, number, partial(_rows, rng), TYPES, ("n", "amount", "raw"))
         version = DeltaTable(ours).version()
         format.table(spark, "s.ours").do(order)
         with monkeypatch.context() as by_spark:

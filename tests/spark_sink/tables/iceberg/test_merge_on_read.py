@@ -7,8 +7,9 @@ import os
 import random
 import time
 from collections.abc import Mapping, Sequence
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,11 +42,12 @@ from spark_sink.tables.iceberg.puffin import puffin
 from spark_sink.tables.iceberg.row_delta import RowDelta
 from spark_sink.tables.iceberg.spark import IcebergInSpark
 from spark_sink.tables.iceberg.spark_catalog import java_table
-from spark_sink.tables.spark_operations import GONE, WRITTEN, Merge
+from spark_sink.tables.spark_operations import GONE, Merge
 from spark_sink.tables.spark_sql import merge_statement
 from spark_sink.tables.staging import Staging
 from tests.spark_sink.changes import change
 from tests.spark_sink.lake import MergingLake, rewrite_as_others
+from tests.spark_sink.tables.random_merges import KEY, KEYS, random_merge, random_rows
 
 # The columns that are staged, by Spark's type. The table has more columns, which someone else added.
 TYPES = {
@@ -80,9 +82,6 @@ SCHEMA = pa.schema(
         "_cdc_updated_at": pa.timestamp("us", "UTC"),
     }
 )
-KEY = ("k", "at")
-TEXTS = ("", "a", "A ", "\U0010ffff", "b" * 300)
-KEYS = [(k, datetime(2026, 1, day, tzinfo=UTC)) for k in TEXTS for day in range(1, 9)]
 VALUES: Mapping[str, Sequence[Any]] = {
     "n": (1, -(2**31), None),
     "amount": (Decimal("0.0000000001"), Decimal("9" * 17), None),
@@ -126,8 +125,7 @@ def _name(table: str) -> str:
 
 
 def _rows(rng: random.Random, keys: Sequence[tuple[str, datetime]]) -> pa.Table:
-    made = [dict(zip(KEY, key, strict=True)) | {n: rng.choice(v) for n, v in VALUES.items()} for key in keys]
-    return pa.Table.from_pylist(made, SCHEMA)
+    return random_rows(rng, keys, VALUES, SCHEMA)
 
 
 def _insert(session: SparkSession, tables: Sequence[str], rows: pa.Table) -> None:
@@ -162,33 +160,10 @@ def _make(session: SparkSession, rng: random.Random) -> None:
     _insert(session, both, _rows(rng, rng.sample(KEYS, 6)))
 
 
-def _staged(rng: random.Random, staging: Staging, number: int) -> Merge:
-    """Stage rows for random keys. Some keep stored values, and some are deleted."""
-    columns = [name for name in TYPES if name != "_cdc_updated_at"]
-    keys = rng.sample(KEYS, rng.randint(1, 20))
-    rows = _rows(rng, keys).select(columns)
-    kept = [name for name in ("n", "amount", "raw", "x.y", "ratio") if rng.random() < 0.7]
-    for name in kept:
-        rows = rows.append_column(WRITTEN + name, pa.array([rng.random() < 0.5 for _ in keys]))
-    deletes = rng.random() < 0.8
-    if deletes:
-        rows = rows.append_column(GONE, pa.array([rng.random() < 0.3 for _ in keys]))
-    texts = [key[0] for key in keys]
-    return Merge(
-        path=staging.put("s.t", rows),
-        columns={name: TYPES[name] for name in columns},
-        kept=tuple(kept),
-        key=KEY,
-        bounds={"k": (min(texts), max(texts))},
-        values={"k": tuple(sorted(set(texts)))},
-        inserts_only=False,
-        version=0,
-        marker=Marker("app", number),
-        at=None if number == 2 else 1_770_000_000_000_000 + number,
-        deletes=deletes,
-        others=(Marker("other", number),),
-        summary={"cdc.more": "x"},
-    )
+def _random_order(rng: random.Random, staging: Staging, number: int) -> Merge:
+    may_keep = ("n", "amount", "raw", "x.y", "ratio")
+    order = random_merge(rng, staging, number, partial(_rows, rng), TYPES, may_keep)
+    return msgspec.structs.replace(order, summary={"cdc.more": "x"})
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -206,7 +181,7 @@ def test_equals_the_merge_of_spark(
     assert isinstance(metadata, TableMetadataV3)
     first_new = metadata.next_row_id or 0
     for number in range(4):
-        order = _staged(rng, staging, number)
+        order = _random_order(rng, staging, number)
         with monkeypatch.context() as alone:
             alone.setattr(iceberg_spark, "merge_statement", _not_called)
             format.table(session, "s.ours").do(order)
