@@ -17,12 +17,19 @@ from spark_sink.apply.existing_tables import CHANGED_BY_OTHERS, changed_by_other
 from spark_sink.control_tables.batches import ControlTables
 from spark_sink.control_tables.requests import Action, RequestAnswer
 from spark_sink.errors import ConfigError, FatalError, Reason
-from spark_sink.events.shared_tables import SEVERAL
+from spark_sink.events.shared_tables import SEVERAL, owner_of
 from spark_sink.metrics import Metrics
 from spark_sink.operations.copies import Copies
 from spark_sink.operations.erase import Erase
 from spark_sink.operations.maintenance import ALL_TABLES, OWN_TABLES, Maintenance
-from spark_sink.operations.rebuild import TopicAgain, TopicSlices, emptied_by_drops, missing_beginning, unaccounted
+from spark_sink.operations.rebuild import (
+    RebuildTask,
+    TopicAgain,
+    TopicSlices,
+    emptied_by_drops,
+    missing_beginning,
+    unaccounted,
+)
 from spark_sink.operations.rebuild_options import RebuildOptions, parse_options
 from spark_sink.operations.registration import Registration
 from spark_sink.operations.relayout import LayoutChanges, Relayout
@@ -174,7 +181,9 @@ class Actions:
         # Another command for the same rebuild leaves out other records, so it starts from the beginning.
         begins, built = self._slices.begins(), str(turn) if options is None else f"{turn}-{options.id}"
         task, size = self._slices.task(target, self._control.parked.pipeline, built, len(begins))
-        task = task if options is None else replace(task, without=options.without)
+        task = replace(
+            task, owner=self._waiting_owner(target, task), without=() if options is None else options.without
+        )
         done = self._slices.apply_next(task, self._ends_of(target), size)
         if done.refused is not None:
             self._rebuild_failed(target, done.refused)
@@ -182,6 +191,17 @@ class Actions:
         if done.left:
             return RequestAnswer(f"{done.left} slices of the topic still have to be read", ended=False)
         return self._rebuild_read(target, turn or 0, built, begins)
+
+    def _waiting_owner(self, target: str, task: RebuildTask) -> TableId | None:
+        """Return the source table whose events wait for a missing table. The topic may also contain events of a source
+        table that it belonged to before (`adopt`).
+
+        Return None if the table exists, because it knows its source table, or if the events have different ones.
+        """
+        if self._tables.open(target) is not None:
+            return None
+        owners = {owner_of(one, task.pattern, task.rules) for one in self._control.held()[target].sources}
+        return owners.pop() if len(owners) == 1 else None
 
     def rebuild_into(self, target: str, argument: str | None) -> RequestAnswer:
         """Read the topic again for one table, and write it under another name."""

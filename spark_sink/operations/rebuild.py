@@ -103,7 +103,7 @@ class RebuildTask(Task):
         return self.owner is None or is_same(place.table, self.owner)
 
     def _applied(self, place: Destination, records: pa.Table, counters: TableCounters) -> Applied:
-        return super()._applied(place._replace(name=self.name), records, counters)
+        return super()._applied(place._replace(name=self.name, owner=self.owner or place.owner), records, counters)
 
     def _opened(self, place: Destination, table_id: TableId) -> MirrorTable | ChangelogTable | HistoryTable | None:
         table = self.tables.open(place.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from datetime import UTC, datetime
 from typing import Any
@@ -10,9 +11,10 @@ import pytest
 
 from cdc_core.envelope import ChangeEvent, Column, TableSchema
 from spark_sink.config.table_rules import TableRules
+from spark_sink.operations import rebuild
 from spark_sink.schema.table_spec import Mode
 from tests.spark_sink.changes import OTHER_SCOPE, change
-from tests.spark_sink.lake import Lake
+from tests.spark_sink.lake import Lake, Topic
 
 ORDERS = "shop_sales.orders"
 OLD, NEW = "shop/sales//orders", "new/sales//orders"
@@ -71,6 +73,33 @@ def test_a_source_moves_to_another_tool(lake_of_format: Lake, mode: Mode) -> Non
     lake.use(TableRules(modes={ORDERS: mode}, exclude=(OLD,)), {NEW: ORDERS})
     assert "1 events discarded" == lake.command("discard", OLD).result
     assert "already" in str(lake.command("adopt", ORDERS, NEW).result)
+
+
+@pytest.mark.parametrize("is_removed", [False, True])
+@pytest.mark.parametrize("size", [1, 100])
+def test_a_rebuild(lake: Lake, monkeypatch: pytest.MonkeyPatch, size: int, *, is_removed: bool) -> None:
+    """A rebuild reads the events of the source table that the table belongs to, and of no other. If the table was
+    removed, the waiting events show which one that is.
+    """
+    monkeypatch.setattr(rebuild, "SLICE", size)
+    lake.use(TableRules(), {NEW: ORDERS})
+    topic = Topic(lake)
+    topic.apply(0, _events(lake, "shop", "c", 0, {1: "a", 2: "b", 3: "c"}))
+    topic.apply(1, _events(lake, "new", "r", 0, {1: "A", 2: "B", 4: "D"}))
+    assert "done" == lake.command("adopt", ORDERS, NEW).state
+    assert "done" == lake.command("resume", NEW).state
+    if is_removed:
+        shutil.rmtree(lake.path(ORDERS))
+    topic.apply(2, _events(lake, "new", "u", 10, {2: "B2"}))
+    requests, id = lake.requests(), lake.control.requests.ask("rebuild", ORDERS)
+    while requests.run():
+        pass
+    (asked,) = (one for one in lake.control.requests.requests() if one.id == id)
+    assert ("done", None) == (asked.state, asked.error)
+    assert [{"id": 1, "name": "A"}, {"id": 2, "name": "B2"}, {"id": 4, "name": "D"}] == lake.rows()
+    topic.apply(3, _events(lake, "new", "u", 30, {4: "on"}))
+    assert {"id": 4, "name": "on"} in lake.rows()
+    assert {} == lake.control.held()
 
 
 def _a_moment() -> str:
