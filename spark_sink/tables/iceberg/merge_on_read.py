@@ -43,7 +43,7 @@ _FORMAT_VERSION = 3
 # the keys of a whole row group in memory.
 _MOST = {"total-files-size": 1_000_000_000, "total-data-files": 1_000, "total-records": 20_000_000}
 
-# The maximum number of digits in a number that is read from a table's metadata. All 64-bit numbers have fewer.
+# The maximum number of digits in a number that is read from a table's metadata. No 64-bit number has more.
 _DIGITS = 19
 
 _CODEC, _LEVEL = "write.parquet.compression-codec", "write.parquet.compression-level"
