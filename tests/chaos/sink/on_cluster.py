@@ -1,5 +1,5 @@
 """The sink on a standalone cluster whose machines, executors and drivers die in the middle of a batch. Every second
-history is in an Iceberg table, which Spark merges.
+history is in an Iceberg table, which the driver merges.
 
 `python -m tests.chaos.sink.on_cluster` makes a run for each of ten seeds, each with every death in random order.
 """
@@ -95,17 +95,28 @@ class ClusterRun:
         while len(self.cluster.workers) < 2:
             self.add_worker()
         with (self.folder / "log").open("ab") as log:
+            self._earlier = log.tell()  # the size of the logs of earlier sinks
             return subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env=environment
             )
 
     def held(self, death: str) -> int | None:
-        """Wait for a process held in mid-batch. Return None if the sink reaches the end of the topic first."""
+        """Wait for a process held in mid-batch. Return None if the sink reaches the end of the topic first.
+
+        The held process can belong to a driver that was killed, so the sink must have begun a batch, too. Before that,
+        a signal would meet a sink that is still starting.
+        """
         in_a_merge = death in IN_A_MERGE
         gate = self.merges if in_a_merge else self.commits
         gate.shut(self.random.randint(1, _MOST_MERGES if in_a_merge else _MOST_PASSES))
-        self._wait(lambda: gate.holds() is not None or self.sink.poll() is not None)
+        self._wait(lambda: (gate.holds() is not None and self._has_begun()) or self.sink.poll() is not None)
         return gate.holds()
+
+    def _has_begun(self) -> bool:
+        """Return whether the sink that was started last has begun a batch."""
+        with (self.folder / "log").open("rb") as log:
+            log.seek(self._earlier)
+            return b"batch started" in log.read()
 
     def release(self) -> None:
         self.commits.release()
