@@ -18,8 +18,7 @@ _LENGTH = _CHECKSUM = 4
 def encoded_vector(rows: pa.Int64Array) -> bytes:
     numbers = BitMap64(rows.to_numpy().astype("uint64"))
     numbers.run_optimize()
-    data = _PORTABLE + numbers.serialize()
-    return len(data).to_bytes(_LENGTH, "big") + data + zlib.crc32(data).to_bytes(_CHECKSUM, "big")
+    return _framed(_PORTABLE + numbers.serialize())
 
 
 def decoded_vector(content: bytes) -> pa.Int64Array:
@@ -29,8 +28,11 @@ def decoded_vector(content: bytes) -> pa.Int64Array:
         ValueError: the content is not a deletion vector.
     """
     data = content[_LENGTH:-_CHECKSUM]
-    framed = len(data).to_bytes(_LENGTH, "big") + data + zlib.crc32(data).to_bytes(_CHECKSUM, "big")
-    if content != framed or not data.startswith(_PORTABLE):
+    if content != _framed(data) or not data.startswith(_PORTABLE):
         raise ValueError("the content is not a deletion vector")
     rows = BitMap64.deserialize(data.removeprefix(_PORTABLE))
     return pa.array(np.asarray(rows.to_array()), pa.uint64()).cast(pa.int64())
+
+
+def _framed(data: bytes) -> bytes:
+    return len(data).to_bytes(_LENGTH, "big") + data + zlib.crc32(data).to_bytes(_CHECKSUM, "big")

@@ -99,8 +99,8 @@ class _Table:
         table = DeltaTable(self._path)
         if order.marker is not None and _has(table, order.marker):
             return
-        is_small = not order.inserts_only and self._staging.size(order.path) <= row_merge.LARGEST
-        if is_small and can_merge(table, order) and self._merge_on_read(order):
+        may_merge = not order.inserts_only and can_merge(table, order)
+        if may_merge and self._staging.size(order.path) <= row_merge.LARGEST and self._merge_on_read(order):
             return
         for other in order.others:  # Spark puts only one marker into a commit
             self._append(self._session.read.format("delta").load(self._path).limit(0), other)

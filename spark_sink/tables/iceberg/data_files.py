@@ -18,7 +18,7 @@ from spark_sink.tables.deletion_vectors import decoded_vector
 from spark_sink.tables.row_groups import RowGroup, row_groups
 
 # The columns with the id of each row, and with the commit that changed it last, with their field ids. A file lacks them
-# if all of its rows are new. NULL stands for a new id, and for the commit that adds the file.
+# if all of its rows are new. A row with NULL gets a new id, and counts as changed by the commit that adds the file.
 ROW_ID, ROW_ID_FIELD = "_row_id", 2147483540
 CHANGED_BY, CHANGED_BY_FIELD = "_last_updated_sequence_number", 2147483539
 
